@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,18 +20,10 @@ TEXT = "tokens"
 SAMPLE_TOKENS, SAMPLE_RUN = 1 << 20, 1 << 12  # sample for unknown tokens, in consecutive runs
 
 
-class Description(NamedTuple):
-    """What toolkit-inspect shows of data folders or of a checkpoint."""
-
-    event: str
-    """Name of the JSON events."""
-    facts: Mapping[str, str]
-    records: Sequence[JsonObject]
-    """One JSON event for a checkpoint, or per row of the table."""
-    splits: str = ""
-    """A table."""
-    items: Mapping[str, str] = {}
-    """Split and item number -> text."""
+Description = tuple[str, Mapping[str, str], Sequence[JsonObject], str, Mapping[str, str]]
+"""What toolkit-inspect shows of data folders or of a checkpoint: the name of JSON events, facts,
+an event for a checkpoint or for each row of the table, a table of splits, and split and item number
+-> text."""
 
 
 def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> Description:
@@ -56,7 +47,7 @@ def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> 
             name = f"{source.path}/{split}" if len(sources) > 1 else split
             records += split_records(source, split, name)
             items |= {f"{name} {n}": text for n, text in example_items(source, split, examples)}
-    return Description("column", facts, records, format_table(records), items)
+    return "column", facts, records, format_table(records), items
 
 
 HEADS = [
@@ -106,8 +97,7 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonO
             continue
         is_text = column.name == TEXT
         counts = source.counts(split) if is_text else {}
-        lengths = np.concatenate([np.diff(part.offsets) for part in column.parts])
-        sizes = np.quantile(lengths, (0.5, 0.9, 1.0), method="inverted_cdf").tolist()
+        sizes = np.quantile(column.lengths, (0.5, 0.9, 1.0), method="inverted_cdf").tolist()
         unknown_rate, is_estimated = measure_unknown_rate(column, counts, folder.tokenizer)
         yield {
             "name": name if is_text else f"{name}.{column.name}",
@@ -187,12 +177,10 @@ def example_items(source: FolderSource, split: str, count: int) -> Iterator[tupl
             )
             yield number, f"{text} -> {pairs.references(ids)[0]}"
     elif column := folder.split(split).columns.get(TEXT):
-        ends = np.cumsum([part.items for part in column.parts])
         for number in spread_indices(column.items, count):
-            owner = int(np.searchsorted(ends, number, side="right"))
-            part, local = column.parts[owner], number - int(ends[owner]) + column.parts[owner].items
-            start, end = part.offsets[local : local + 2] + column.part_offsets[owner]
-            yield number, folder.tokenizer.decode(column.read(int(start), int(end)).tolist())
+            start = int(column.item_starts[number])
+            ids = column.read(start, start + int(column.lengths[number]))
+            yield number, folder.tokenizer.decode(ids.tolist())
 
 
 def spread_indices(total: int, count: int) -> list[int]:

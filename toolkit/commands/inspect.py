@@ -98,10 +98,11 @@ def describe_path(
         described = describe_checkpoint(checkpoint, verify=c.verify)
     else:
         described = describe_data(path, verify=c.verify, examples=c.examples)
-    for record in described.records:
-        output.write(described.event, {**record, "verified": c.verify})
-    facts, items = (format_columns(it.items()) for it in (described.facts, described.items))
-    return [f"{path}\n{facts}", *filter(None, [described.splits, items])]
+    event, facts, records, splits, items = described
+    for record in records:
+        output.write(event, {**record, "verified": c.verify})
+    texts = [splits, format_columns(items.items())]
+    return [f"{path}\n{format_columns(facts.items())}", *filter(None, texts)]
 
 
 def show_differences(checkpoints: Mapping[str, Path], output: Output) -> None:
@@ -169,7 +170,7 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> Description:
         "not listed": f"{', '.join(unlisted)} (not read)" if unlisted else "",
         "digests": "all right" if verify else "not compared (--verify does)",
     }
-    return Description("checkpoint", {name: it for name, it in facts.items() if it}, [record])
+    return "checkpoint", {name: it for name, it in facts.items() if it}, [record], "", {}
 
 
 def describe_model(folder: Path, listed: Manifest, config: SavedConfig) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from toolkit.common.arrays import AnyArray, BoolArray, IntArray
 from toolkit.common.errors import ToolkitError
@@ -52,6 +52,16 @@ class Block(NamedTuple):
     """Counts to sum over the split, for meta.json and the report."""
     split: str = ""
     """The split, if it is held out of another one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MalformedOptions(Options, section="format"):
+    """Options of formats whose items may be malformed."""
+
+    on_malformed: Literal["error", "skip"] = "error"
+    """How to handle a row with a wrong number of columns or an invalid label, and a question that
+    is incomplete or whose answer is not at its offset. error: stop and name its line. skip: leave
+    it out, report and count it; not in data to be submitted."""
 
 
 class SplitReport(NamedTuple):

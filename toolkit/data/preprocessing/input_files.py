@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import Literal, NamedTuple
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import FileName, read_json
+from toolkit.common.json_files import FileName, JsonObject, convert, name_file, read_json
 from toolkit.data.records import FOLDER_SUFFIXES, find_cut, find_suffix, read_row_lines
 from toolkit.data.text_files import (
     CHUNK_BYTES,
@@ -98,18 +98,6 @@ STATE = "state.json"
 _SHARD = re.compile(r"(\w+)-\d{5}-of-\d{5}\b")
 
 
-class DataFile(TypedDict):
-    """A file of a dataset."""
-
-    filename: FileName
-
-
-class SavedDataset(TypedDict):
-    """STATE of a dataset."""
-
-    _data_files: list[DataFile]
-
-
 def list_row_splits(inputs: Mapping[str, str]) -> SplitFiles:
     """Split -> its files of rows; a dataset with splits that is trainpref alone has all of them."""
     folder = Path(inputs.get("train", ""))
@@ -135,8 +123,11 @@ def list_row_files(split: str, names: str) -> list[Path]:
 
 def list_saved_files(folder: Path) -> list[Path]:
     """The files of a saved dataset; others in its folder are caches."""
-    listed = read_json(folder / STATE, SavedDataset, "Name the files themselves.")["_data_files"]
-    return [check_exists(str(folder / STATE), folder / file["filename"]) for file in listed]
+    state, remedy = folder / STATE, "Name the files themselves."
+    with name_file(state, remedy):
+        files = read_json(state, JsonObject, remedy).get("_data_files")
+        listed = convert(files, list[dict[Literal["filename"], FileName]])
+    return [check_exists(str(state), folder / file["filename"]) for file in listed]
 
 
 def find_splits(folder: Path) -> dict[str, list[Path]]:

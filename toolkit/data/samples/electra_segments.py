@@ -9,7 +9,6 @@ from toolkit.data.samples.sequence_pairs import (
     SentenceBatch,
     TokenSamples,
     describe_truncation,
-    list_item_starts,
 )
 from toolkit.data.storage.column_files import Column, ColumnPart
 from toolkit.data.tokenizers.vocabulary import Vocabulary
@@ -97,7 +96,7 @@ class SegmentedSamples(TokenSamples):
         starts = [its + first for its, first in zip(part_starts, first_items, strict=False)]
         self._items = np.append(np.concatenate(starts), first_items[-1])
         """First item of each example, and at the end the number of items."""
-        self._bounds = np.append(list_item_starts(column), column.elements)
+        self._bounds = np.append(column.item_starts, column.elements)
         """First element of each item, and at the end the number of elements."""
         self._first_tokens = np.concatenate(first_tokens)
         full_lengths = np.diff(self._bounds[self._items])

@@ -79,20 +79,12 @@ def join_pairs(first: TokenTexts, second: TokenTexts | None, vocabulary: Vocabul
     return PairBatch(tokens.reshape(len(rows), width), segments, ~inside, lengths, second_starts)
 
 
-def list_item_starts(column: Column) -> IntArray:
-    """First element of each item of a column, over all parts."""
-    offsets = column.part_offsets.tolist()
-    starts = [p.offsets[:-1] + o for p, o in zip(column.parts, offsets, strict=False)]
-    return np.concatenate(starts)
-
-
 class TokenColumn:
     """The items of a column, read by number."""
 
     def __init__(self, column: Column) -> None:
         self._column = column
-        self._starts = list_item_starts(column)
-        self.lengths: IntArray = np.concatenate([np.diff(p.offsets) for p in column.parts])
+        self._starts, self.lengths = column.item_starts, column.lengths
 
     def take(self, ids: IntArray, lengths: IntArray, skipped: IntArray | None = None) -> TokenTexts:
         """This many tokens of some items: the first ones, or those after the skipped ones."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.common.arrays import BoolArray, FloatArray, IntArray, UInt64, mix
-from toolkit.data.samples.sequence_pairs import TokenSamples, list_item_starts
+from toolkit.data.samples.sequence_pairs import TokenSamples
 from toolkit.data.storage.column_files import Column
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.words import WordBoundaries
@@ -26,7 +26,7 @@ def read_blocks(column: Column) -> Iterator[tuple[IntArray, BoolArray]]:
     """Blocks of tokens, and whether each of these starts an item."""
     stride = BLOCK_TOKENS * -(-column.elements // MAX_TOKENS)
     starts_item = np.zeros(column.elements + 1, bool)
-    starts_item[list_item_starts(column)] = True
+    starts_item[column.item_starts] = True
     for start in range(0, column.elements, stride):
         tokens = column.read(start, min(start + BLOCK_TOKENS, column.elements))
         starts = starts_item[start : start + len(tokens)].copy()

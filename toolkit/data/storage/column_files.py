@@ -94,6 +94,17 @@ class Column:
         """First element of each part, and at the end the number of elements."""
         return np.cumsum([0, *(part.elements for part in self.parts)], dtype=np.int64)
 
+    @cached_property
+    def item_starts(self) -> IntArray:
+        """First element of each item."""
+        parts = zip(self.parts, self.part_offsets.tolist(), strict=False)
+        return np.concatenate([part.offsets[:-1] + first for part, first in parts])
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """Elements of each item."""
+        return np.concatenate([np.diff(part.offsets) for part in self.parts])
+
     @property
     def items(self) -> int:
         return sum(part.items for part in self.parts)

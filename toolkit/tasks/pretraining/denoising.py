@@ -13,7 +13,7 @@ from toolkit.common.registry import register_task
 from toolkit.config.declared import AtLeast, Options, PositiveFloat
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.masking import HashNoise, round_budget
-from toolkit.data.samples.sequence_pairs import TextSamples, TokenTexts, list_item_starts
+from toolkit.data.samples.sequence_pairs import TextSamples, TokenTexts
 from toolkit.tasks.examples import SplitSource
 from toolkit.tasks.pretraining.mlm import OpenFraction
 from toolkit.tasks.translation import PairExamples, SourceTargetTask, TranslationBatch
@@ -111,7 +111,7 @@ class DenoisingExamples(PairExamples):
             column, folder.vocabulary, sample_mode=c.sample_mode, tokens_per_sample=tokens
         )
         self.text = self._samples, folder, split
-        self._item_starts = list_item_starts(column)
+        self._item_starts = column.item_starts
         mask, options = folder.vocabulary.mask, (c.mask_rate, c.poisson_lambda, c.permute_sentences)
         self._infilling = Infilling(*options, mask)
         self.lengths = self._samples.lengths - 1

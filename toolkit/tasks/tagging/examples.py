@@ -96,7 +96,7 @@ class TaggingExamples(Examples[TaggingBatch]):
         self._special = int(tokenizer.vocabulary.cls != tokenizer.vocabulary.pad)
         """1 with [CLS] and [SEP], 0 without."""
         room = c.tokens_per_sample - 2 * self._special
-        self._counts = np.minimum(split.type_pieces.counts, room)
+        self._counts = np.minimum(split.type_pieces[2], room)
         self._chunks = split_into_chunks(split.lengths, self._counts[split.types], room)
         self._first_piece = c.pooling == "first"
         self.lengths = self._chunks.token_counts + 2 * self._special
@@ -132,12 +132,12 @@ class TaggingExamples(Examples[TaggingBatch]):
 
     def _inputs(self, ids: IntArray, types: IntArray) -> tuple[Inputs, IntArray, IntArray]:
         """The encoder's inputs; each word's first subword, as a flat index, and subword count."""
-        vocabulary, pieces = self.split.tokenizer.vocabulary, self.split.type_pieces
+        vocabulary, pieces = self.split.tokenizer.vocabulary, self.split.type_pieces[0]
         counts, lengths = self._counts[types], self.lengths[ids]
         width, token_counts = int(lengths.max()), self._chunks.token_counts[ids]
         positions = ragged_arange(np.arange(len(ids)) * width + self._special, token_counts)
         tokens = np.full(len(ids) * width, vocabulary.pad)
-        tokens[positions] = pieces.ids[ragged_arange(pieces.starts[types], counts)]
+        tokens[positions] = pieces[ragged_arange(self.split.type_pieces[1][types], counts)]
         real = token_counts + 2 * self._special
         if self._special:
             rows = np.arange(len(ids)) * width

@@ -23,7 +23,6 @@ from toolkit.data.formats.classification.split import (
     KIND,
     NO_CLASS,
     SECOND,
-    ClassificationFormatConfig,
     ClassificationTokenizer,
     GlueFormatConfig,
     Labels,
@@ -41,6 +40,7 @@ from toolkit.data.formats.format import (
     Block,
     Format,
     Job,
+    MalformedOptions,
     SplitReport,
     check_malformed,
     count_column,
@@ -59,7 +59,7 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
 
     kind, unit, published = KIND, "rows", FILES
     schema: TableSchema
-    options: ClassificationFormatConfig
+    options: MalformedOptions
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[LabeledTable]:
         """Training and validation data must have labels; all files of a split, or none."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, digest_json, read_json, write_json
-from toolkit.config.declared import Options
+from toolkit.data.formats.format import MalformedOptions
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import (
     DataFolder,
@@ -26,16 +26,7 @@ GLUE_TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "W
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassificationFormatConfig(Options, section="format"):
-    """Options of all tables."""
-
-    on_malformed: Literal["error", "skip"] = "error"
-    """How to handle a row with a wrong number of columns or an invalid label. error: stop and name
-    its line. skip: leave it out, report and count it; not in data to be submitted."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GlueFormatConfig(ClassificationFormatConfig):
+class GlueFormatConfig(MalformedOptions):
     """Options of the format for GLUE's tables."""
 
     glue_task: str = ""
@@ -44,7 +35,7 @@ class GlueFormatConfig(ClassificationFormatConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TsvConfig(ClassificationFormatConfig):
+class TsvConfig(MalformedOptions):
     """Options of the format for your own tables."""
 
     text_columns: str = "sentence"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +14,11 @@ import numpy.typing as npt
 from toolkit.common.arrays import IntArray, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonError, JsonObject, parse
-from toolkit.config.declared import Options
 from toolkit.data.formats.format import (
     Block,
     Format,
     Job,
+    MalformedOptions,
     Problem,
     SplitReport,
     check_malformed,
@@ -38,16 +37,6 @@ COUNTS = ("passages", "none", "unlabeled", "options", "answers")
 REPORTED = ("questions", *COUNTS, "recovered", "malformed", "mended")
 TOKEN_IDS = "ids"
 """Stands for the dtype of the vocabulary's ids."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class QaFormatConfig(Options, section="format"):
-    """Options of the formats for questions."""
-
-    on_malformed: Literal["error", "skip"] = "error"
-    """How to handle a question that is incomplete, or whose answer is not at its offset. error:
-    stop and name its file and line. skip: leave it out, report and count it; not in data to be
-    submitted."""
 
 
 Answer = tuple[str, int]
@@ -124,7 +113,7 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
     types: ClassVar[Mapping[str, str]]
     """Column -> dtype."""
     encode_passages: ClassVar[staticmethod[[Sequence[Passage], Tokenizer], EncodedQuestions]]
-    options: QaFormatConfig
+    options: MalformedOptions
 
     def check(self) -> None:
         self.mismatches: dict[str, list[JsonObject]] = defaultdict(list)

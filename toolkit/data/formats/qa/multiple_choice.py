@@ -18,7 +18,7 @@ import numpy.typing as npt
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.data.formats.format import MAX_QUOTED, Problem
+from toolkit.data.formats.format import MAX_QUOTED, MalformedOptions, Problem
 from toolkit.data.formats.qa import split as names
 from toolkit.data.formats.qa.format import (
     TOKEN_IDS,
@@ -26,7 +26,6 @@ from toolkit.data.formats.qa.format import (
     EncodedQuestions,
     Passage,
     QaFormat,
-    QaFormatConfig,
     QuestionSource,
     check_size,
     encode_bytes,
@@ -220,7 +219,7 @@ class MultipleChoiceFormat(QaFormat):
         return {"options": entry["options"], "answers": entry["questions"] - entry["unlabeled"]}
 
 
-@register_format("race", QaFormatConfig())
+@register_format("race", MalformedOptions())
 class RaceFormat(MultipleChoiceFormat):
     """RACE's folders, with a file for each passage."""
 

@@ -106,7 +106,7 @@ class ChoiceSplit(QuestionSplit):
         counts = self._column(COUNTS)
         self.option_lengths = counts.read_all()
         """Tokens of every option, question by question."""
-        self.option_counts = np.concatenate([np.diff(part.offsets) for part in counts.parts])
+        self.option_counts = counts.lengths
         """Number of options per question."""
 
 

@@ -19,7 +19,7 @@ from toolkit.common.arrays import IntArray, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
-from toolkit.data.formats.format import MAX_QUOTED, Problem
+from toolkit.data.formats.format import MAX_QUOTED, MalformedOptions, Problem
 from toolkit.data.formats.qa import split as names
 from toolkit.data.formats.qa.format import (
     TOKEN_IDS,
@@ -27,7 +27,6 @@ from toolkit.data.formats.qa.format import (
     EncodedQuestions,
     Passage,
     QaFormat,
-    QaFormatConfig,
     QuestionSource,
     SpanQuestion,
     check_size,
@@ -288,7 +287,7 @@ def encode_span_questions(
     return MemoryFolder(names.SQUAD, tokenizer, encode_squad(passages, tokenizer)[0])
 
 
-@register_format("squad", QaFormatConfig())
+@register_format("squad", MalformedOptions())
 class SquadFormat(QaFormat):
     """SQuAD's JSON, 1.1 or 2.0."""
 

@@ -19,17 +19,16 @@ from toolkit.common.arrays import BoolArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonError, JsonObject, parse
 from toolkit.config.declared import NonNegativeInt, Rate
-from toolkit.data.formats.classification.split import ClassificationFormatConfig
 from toolkit.data.formats.format import (
     AnyTokenizer,
     Content,
     Format,
+    MalformedOptions,
     Problem,
     SplitReport,
     list_first,
 )
 from toolkit.data.formats.parallel import ParallelFormatConfig
-from toolkit.data.formats.qa.format import QaFormatConfig
 from toolkit.data.formats.tagging.tokenizer import TaggingFormatConfig
 from toolkit.data.preprocessing.input_files import SplitFiles, list_row_splits
 from toolkit.data.raw_items import (
@@ -42,9 +41,7 @@ from toolkit.data.records import Record, read_features, read_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsConfig(
-    TaggingFormatConfig, ClassificationFormatConfig, ParallelFormatConfig, QaFormatConfig
-):
+class RowsConfig(TaggingFormatConfig, ParallelFormatConfig, MalformedOptions):
     """Options of the format for labeled rows."""
 
     text_columns: str = ""

@@ -22,14 +22,20 @@ from toolkit.data.formats.classification.tables import (
     TableSchema,
     parse_label,
 )
-from toolkit.data.formats.format import MAX_QUOTED, Format, Problem, check_malformed, parse_records
+from toolkit.data.formats.format import (
+    MAX_QUOTED,
+    Format,
+    MalformedOptions,
+    Problem,
+    check_malformed,
+    parse_records,
+)
 from toolkit.data.formats.parallel import BLOCK_LINES, FilePair, LineBlock, ParallelFormat
 from toolkit.data.formats.qa import multiple_choice, squad
 from toolkit.data.formats.qa.format import (
     ChoiceQuestion,
     Passage,
     QaFormat,
-    QaFormatConfig,
     QuestionSource,
 )
 from toolkit.data.formats.rows.format import LabeledRows, RowsConfig, read_class_names
@@ -247,8 +253,8 @@ class ChoiceRows(QuestionRows, multiple_choice.MultipleChoiceFormat):
         )
 
 
-@register_format("swag", QaFormatConfig())
-def build_swag_format(options: QaFormatConfig, config: PreprocessConfig) -> ChoiceRows:
+@register_format("swag", MalformedOptions())
+def build_swag_format(options: MalformedOptions, config: PreprocessConfig) -> ChoiceRows:
     """SWAG's csv: rows with sent1, sent2, ending0, ending1, ..., label."""
     rows = RowsConfig(label_type="option", on_malformed=options.on_malformed)
     return ChoiceRows(rows, config)

@@ -47,14 +47,6 @@ UNKNOWN_TAG = 65534
 """Stands for a tag that is missing in the file."""
 
 
-class TypePieces(NamedTuple):
-    """Piece ids of all types back to back, with the first piece and the number of each type."""
-
-    ids: IntArray
-    starts: IntArray
-    counts: IntArray
-
-
 class TaggedWords:
     """Sentences back to back."""
 
@@ -97,9 +89,10 @@ class TaggedWords:
         return self.tokenizer.char_ids([*self.words, "<PAD>"])
 
     @cached_property
-    def type_pieces(self) -> TypePieces:
+    def type_pieces(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Piece ids of all types back to back, with the first piece and the number of each."""
         ids, counts = self.tokenizer.encode_types(self.words)
-        return TypePieces(ids, np.cumsum(counts) - counts, counts)
+        return ids, np.cumsum(counts) - counts, counts
 
     @cached_property
     def oov(self) -> BoolArray:
@@ -137,7 +130,7 @@ class TaggedSplit(TaggedWords):
             type_ids = [names.setdefault(word, len(names)) for word in words]
             types.append(np.array(type_ids, np.int64)[types_column.read_all()])
             tags.append(Column("tags", parts["tags"]).read_all())
-            lengths += [np.diff(part.offsets) for part in types_column.parts]
+            lengths.append(types_column.lengths)
         labels = np.concatenate(tags)
         super().__init__(
             tokenizer,

@@ -231,13 +231,8 @@ def parse_features(field: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in field.split("|") if "=" in part)
 
 
-class StreamedSentence(NamedTuple):
-    """A sentence of a stream, or the reason why it is malformed."""
-
-    line: int
-    """Its first line, counted from 1."""
-    sentence: TaggedSentence
-    problem: str = ""
+StreamedSentence = tuple[int, TaggedSentence, str]
+"""First line of a sentence in a stream, counted from 1, the sentence, and why it is malformed."""
 
 
 def stream_conllu(
@@ -255,9 +250,9 @@ def stream_conllu(
         last = first + len(block)
         problem = "a blank line must follow the last sentence, but the input ends here. Add one."
         source = TaggedSentence.empty(b"".join(block))
-        yield StreamedSentence(first + 1, source, f"{path}:{last}: {problem}")
+        yield first + 1, source, f"{path}:{last}: {problem}"
     elif block:
-        yield StreamedSentence(first + 1, TaggedSentence.empty(b"".join(block)))
+        yield first + 1, TaggedSentence.empty(b"".join(block)), ""
 
 
 def read_block(
@@ -268,9 +263,9 @@ def read_block(
     try:
         text = decode_strict(path, data, first)
         byte_lines, lines = data.split(b"\n")[:-1], text.split("\n")[:-1]
-        return StreamedSentence(first + 1, parse_sentence(path, lines, byte_lines, first, options))
+        return first + 1, parse_sentence(path, lines, byte_lines, first, options), ""
     except ToolkitError as error:
-        return StreamedSentence(first + 1, TaggedSentence.empty(data), str(error))
+        return first + 1, TaggedSentence.empty(data), str(error)
 
 
 def replace_tags(
