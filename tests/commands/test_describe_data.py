@@ -1,7 +1,7 @@
 import pytest
 
 from tests.helpers.fairseq_files import write_folder
-from toolkit.commands.describe_data import describe_data
+from toolkit.commands.describe_data import describe_data, format_table, to_text
 from toolkit.common.errors import ToolkitError
 
 
@@ -19,18 +19,18 @@ def fairseq(tmp_path):
 
 def table(description):
     """Split -> column -> cell."""
-    head, *rows = [line.split() for line in description.splits.splitlines()]
+    head, *rows = [line.split() for line in format_table(description[1]).splitlines()]
     return {row[0]: dict(zip(head, row, strict=False)) for row in rows}
 
 
 def test_describe_data_gives_preprocessing_options_and_splits(folder):
     found = describe_data(folder)
-    assert found.facts["kind"] == "text"
-    assert "segment_by lines, valid_fraction 0.2" in found.facts["made with"]
-    assert found.facts["tokenizer"] == "sentencepiece"
+    assert found[0]["kind"] == "text"
+    assert "segment_by lines, valid_fraction 0.2" in found[0]["made with"]
+    assert to_text(found[0]["tokenizer"]) == "kind sentencepiece"
     rows = table(found)
     assert set(rows) == {"train", "valid"} and int(rows["train"]["items"]) == 84
-    assert "verified" not in found.facts and not found.items
+    assert "verified" not in found[0] and not found[2]
 
 
 def test_describe_data_gives_mean_median_and_maximum_length(fairseq):
@@ -41,7 +41,7 @@ def test_describe_data_gives_mean_median_and_maximum_length(fairseq):
 
 
 def test_describe_data_shows_evenly_spaced_items_as_text(fairseq):
-    items = describe_data(fairseq, examples=3).items
+    items = describe_data(fairseq, examples=3)[2]
     assert items == {
         "train 0": "the cat sat",
         "train 1": "the <unk>",
@@ -52,7 +52,7 @@ def test_describe_data_shows_evenly_spaced_items_as_text(fairseq):
 
 
 def test_describe_data_verifies_every_byte(folder, fairseq, tmp_path):
-    own, other = (describe_data(it, verify=True).facts["verified"] for it in (folder, fairseq))
+    own, other = (describe_data(it, verify=True)[0]["verified"] for it in (folder, fairseq))
     assert own.endswith("read, all checksums match")
     assert other.endswith("all offsets and ids are valid")
     file = tmp_path / "data" / "valid.tokens.npy"

@@ -4,7 +4,7 @@ from dataclasses import asdict
 import pytest
 
 from toolkit import build_model
-from toolkit.checkpoints.load import describe_start, find_start
+from toolkit.checkpoints.load import find_start
 from toolkit.checkpoints.save_folder import read_manifest, write_manifest
 from toolkit.cli.inspect import main
 from toolkit.commands.inspect import describe_checkpoint
@@ -23,32 +23,35 @@ def rewritten(folder, **sections):
     return folder
 
 
-def test_describe_checkpoint_gives_run_size_and_best_metric(trained):
-    found = describe_checkpoint(trained / "checkpoint_last").facts
-    assert found["kind"] == "checkpoint checkpoint_e2_u10, checkpoint_last and checkpoint_best"
-    assert found["architecture"].startswith("composite_bert_tiny (layers 1, width 16, ")
-    assert found["task"].startswith("mlm (tokens_per_sample 128, ")
-    assert found["parameters"].endswith("tensors of F32")
-    assert found["saved at"].startswith("update 10, epoch 2, reasons: ")
-    assert found["best"].startswith("loss ") and found["best"].endswith(" at update 10")
-    assert found["trained in"] == "fp32 on 1 rank"
-    assert "fingerprint" in found["data"] and "sentencepiece" in found["vocabulary"]
+def test_inspect_prints_run_size_best_metric_and_start(trained, capsys):
+    assert main([str(trained)]) == 0
+    lines = [line.strip().split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    found = {line[0]: line[-1] for line in lines if line}
+    assert found["checkpoint"] == "checkpoint_e2_u10"
+    assert found["links"] == "checkpoint_last; checkpoint_best"
+    assert found["architecture"].startswith("name composite_bert_tiny, layers 1, width 16, ")
+    assert found["task"].startswith("name mlm, tokens_per_sample 128, ")
+    assert (found["update"], found["epoch"], found["types"]) == ("10", "2", "F32")
+    assert found["best"].startswith("metric loss, value ")
+    assert (found["precision"], found["ranks"]) == ("fp32", "1")
+    assert found["tokenizer"].startswith("kind sentencepiece")
+    assert any(line[0] == "start:" and line[1].startswith("host ") for line in lines if line)
 
 
 def test_describe_checkpoint_shows_the_metadata_of_a_saved_learner(trained, tmp_path):
     from toolkit import load_checkpoint
 
     load_checkpoint(trained).save(tmp_path / "model", metadata={"language": "English"})
-    found = describe_checkpoint(tmp_path / "model").facts
+    found = describe_checkpoint(tmp_path / "model")[0]
     assert found["metadata"] == '{"language": "English"}'
 
 
 def test_describe_checkpoint_verifies_every_file(trained):
     folder = trained / "checkpoint_last"
-    assert describe_checkpoint(folder, verify=True).facts["digests"] == "all right"
+    assert describe_checkpoint(folder, verify=True)[0]["digests"] == "all right"
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    assert "not compared" in describe_checkpoint(folder).facts["digests"]
+    assert "not compared" in describe_checkpoint(folder)[0]["digests"]
     with pytest.raises(ToolkitError, match=r"model\.safetensors"):
         describe_checkpoint(folder, verify=True)
 
@@ -56,22 +59,18 @@ def test_describe_checkpoint_verifies_every_file(trained):
 def test_describe_checkpoint_names_a_deleted_file_that_only_resuming_reads(trained):
     folder = trained / "checkpoint_last"
     (folder / "optimizer.safetensors").unlink()
-    found = describe_checkpoint(folder, verify=True).facts
-    assert "optimizer.safetensors (missing), " in found["files"]
-    assert found["files"].count("missing") == 1 and found["digests"] == "all right"
+    found, _ = describe_checkpoint(folder, verify=True)
+    assert found["missing files"] == ["optimizer.safetensors"]
+    assert found["digests"] == "all right"
 
 
 def test_describe_checkpoint_names_plugins_that_are_not_loaded(trained):
     run = json.loads((trained / "checkpoint_last" / "config.json").read_text())["run"]
     run["arch"]["name"] = "their_own"
     needed = [{"name": "their_folder", "sha256": "ab" * 32}]
-    found = describe_checkpoint(
-        rewritten(trained / "checkpoint_last", run=run, plugins=needed)
-    ).facts
-    assert found["plugins"] == (
-        "their_folder, not loaded: pass the plugin's folder with --user-dir to use the checkpoint"
-    )
-    assert found["architecture"].startswith("their_own (") and "best" in found
+    found, _ = describe_checkpoint(rewritten(trained / "checkpoint_last", run=run, plugins=needed))
+    assert found["plugins"] == ["their_folder", "not loaded: pass their folders with --user-dir"]
+    assert found["architecture"]["name"] == "their_own" and "best" in found
 
 
 START = {
@@ -106,19 +105,6 @@ def record(tmp_path):
         return tmp_path / "checkpoint_e1_u5"
 
     return write
-
-
-def test_description_of_a_start_has_command_code_packages_and_machine():
-    assert describe_start({**START, "resumed_from": "run/checkpoint_e1_u4"}) == {
-        "command": "toolkit-train data",
-        "started": "2026-11-23T16:06:32+00:00 in /home/me, resumed from run/checkpoint_e1_u4",
-        "code": "toolkit 0.1.0, commit abc with uncommitted changes; mine, commit def; "
-        "theirs, package their-plugin 2.0, not a git repository",
-        "packages": "python 3.11.7, torch 2.13.0",
-        "machine": "node3 (Linux); 96 cores of EPYC, 755.5 GiB; H200; H200; 2 ranks on H200",
-    }
-    assert describe_start({**START, "command": None})["command"] == "none: started from Python"
-    assert describe_start(None) == {}
 
 
 def test_start_of_a_checkpoint_is_the_last_one_before_its_update(record):

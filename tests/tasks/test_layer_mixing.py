@@ -67,7 +67,7 @@ def test_trained_mixing_is_saved_described_and_loaded(glue, tmp_path):
     features = load_checkpoint(tmp_path / "run" / "checkpoint_last").task.features
     shares = features.weights.softmax(0)
     assert features.weights.abs().min() > 0 and features.scale != 1
-    found = describe_checkpoint(tmp_path / "run" / "checkpoint_last").facts["layer mixing"]
+    found = describe_checkpoint(tmp_path / "run" / "checkpoint_last")[0]["layer mixing"]
     assert found == (
         f"embeddings {shares[0]:.1%}, layer 1 {shares[1]:.1%}, layer 2 {shares[2]:.1%}; "
         f"scale {features.scale.item():.3g}"

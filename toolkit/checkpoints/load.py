@@ -302,34 +302,6 @@ def find_start(checkpoint: Path, update: int | None) -> JsonObject | None:
     return next(iter([*reversed(earlier), *starts]), None)
 
 
-def describe_start(start: JsonObject | None) -> dict[str, str]:
-    """Name -> fact, such as the command line and the commit; empty without a record."""
-    if not start:
-        return {}
-    origin, ranks, memory = start.get("resumed_from"), start["ranks"], start.get("memory_gib")
-    machine = [
-        f"{start['host']} ({start['os']})",
-        f"{start['cores']} cores of {start['cpu']}" + (f", {memory} GiB" if memory else ""),
-        *start["gpus"],
-        f"{ranks} rank{'s' * (ranks != 1)} on {start['device']}",
-    ]
-    sources = []
-    for code in [{"name": "toolkit", **start["toolkit"]}, *start["plugins"]]:
-        source = " ".join(str(code[key]) for key in ("name", "version") if key in code)
-        source += f", package {code['package']}" if "package" in code else ""
-        changes = " with uncommitted changes" if code.get("uncommitted_changes") else ""
-        commit = f"commit {code['commit']}{changes}" if "commit" in code else code.get("no_commit")
-        sources.append(f"{source}, {commit}")
-    return {
-        "command": start.get("command") or "none: started from Python",
-        "started": f"{start['time']} in {start['working_directory']}"
-        + (f", resumed from {origin}" if origin else ""),
-        "code": "; ".join(sources),
-        "packages": ", ".join(f"{name} {version}" for name, version in start["packages"].items()),
-        "machine": "; ".join(map(str, machine)),
-    }
-
-
 def gather_facts(config: RunConfig, data: DataFolder, environment: Mapping[str, str]) -> JsonObject:
     """Time, code, packages, machine, environment variables and data of a run."""
     commit = installed_commit()

@@ -20,14 +20,13 @@ TEXT = "tokens"
 SAMPLE_TOKENS, SAMPLE_RUN = 1 << 20, 1 << 12  # sample for unknown tokens, in consecutive runs
 
 
-Description = tuple[str, Mapping[str, str], Sequence[JsonObject], str, Mapping[str, str]]
-"""What toolkit-inspect shows of data folders or of a checkpoint: the name of JSON events, facts,
-an event for a checkpoint or for each row of the table, a table of splits, and split and item number
--> text."""
+def describe_data(
+    argument: str, *, verify: bool = False, examples: int = 0
+) -> tuple[dict[str, object], list[JsonObject], dict[str, str]]:
+    """Facts about a folder, or shards a:b:c, a record for each column, and split and item -> text.
 
-
-def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> Description:
-    """Describe a folder, or shards a:b:c; with `verify` every byte is checked."""
+    With `verify` every byte is checked.
+    """
     corpora = Corpora.open(argument)
     sources = [source for shards in corpora.corpora for source in shards]
     facts = collect_facts(corpora, sources)
@@ -47,7 +46,7 @@ def describe_data(argument: str, *, verify: bool = False, examples: int = 0) -> 
             name = f"{source.path}/{split}" if len(sources) > 1 else split
             records += split_records(source, split, name)
             items |= {f"{name} {n}": text for n, text in example_items(source, split, examples)}
-    return "column", facts, records, format_table(records), items
+    return facts, records, items
 
 
 HEADS = [
@@ -56,7 +55,7 @@ HEADS = [
 ]
 
 
-def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str, str]:
+def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str, object]:
     """Name -> value of the facts above the table."""
     folders = [folder for s in sources for folder in (s.path, s.path / TARGET) if folder.is_dir()]
     files = [file for folder in folders for file in folder.iterdir() if file.is_file()]
@@ -66,27 +65,24 @@ def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str
     )
     return {
         "kind": sources[0].kind,
-        **({"shards": str(len(sources))} if len(sources) > 1 else {}),
+        "shards": len(sources) if len(sources) > 1 else None,
         **sources[0].facts,
         "size": f"{format_bytes(sum(file.stat().st_size for file in files))} in {len(files)} files",
-        "tokenizer": describe_tokenizer(corpora.all.tokenizer.settings()),
+        "tokenizer": {**corpora.all.tokenizer.settings(), "special": None},
         "vocabulary": own if own == target else f"{own}; target {target}",
         "fingerprint": corpora.all.fingerprint,
     }
 
 
-def describe_tokenizer(settings: JsonObject) -> str:
-    """The kind of a tokenizer, what is added to it, and the settings that differ from off."""
-    kind = str(settings["kind"])
-    if inner := settings.get("inner"):
-        labels = {"classification": " with labels", "parallel": ""}.get(kind, " with tags")
-        kind = f"{inner['kind']}{labels}"
-    enabled = [
-        name.replace("_", " ") + ("" if value is True else f" {value}")
-        for name, value in settings.items()
-        if name not in ("kind", "special", "inner") and value not in (False, None, 0, "")
-    ]
-    return ", ".join([kind, *enabled])
+def to_text(value: object) -> str:
+    """A value of a record in words, as `width 64, lowercase`; empty for what is not there."""
+    if isinstance(value, Mapping):
+        parts = {str(name): it for name, it in value.items() if it not in (None, "", [], {})}
+        texts = [name if it is True else f"{name} {to_text(it)}" for name, it in parts.items()]
+        return ", ".join(text for text in texts if not text.endswith(" False"))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "; ".join(map(to_text, value))
+    return "" if value is None else str(value)
 
 
 def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonObject]:

@@ -22,19 +22,17 @@ from toolkit.checkpoints.load import (
     RESUME_FILES,
     STATE,
     check_data_matches_checkpoint,
-    describe_start,
     find_start,
     weights_file,
 )
 from toolkit.checkpoints.save_folder import (
     BEST,
     LAST,
-    Manifest,
     read_manifest,
     verify_checkpoint,
 )
 from toolkit.checkpoints.tensor_files import open_tensors, read_shapes
-from toolkit.commands.describe_data import Description, describe_data
+from toolkit.commands.describe_data import describe_data, format_table, to_text
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
@@ -44,7 +42,6 @@ from toolkit.config.commands.checkpoints import InspectConfig
 from toolkit.config.serialize import flatten
 from toolkit.config.values import (
     CONFIG,
-    SavedConfig,
     locate_checkpoint,
     read_saved_config,
 )
@@ -60,7 +57,7 @@ from toolkit.reporting.tables import Cell, Table
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import ScoresTargets, wrong_training_error
-from toolkit.training.callbacks.checkpointing import SavedState, read_state
+from toolkit.training.callbacks.checkpointing import read_state
 
 MIXING_WEIGHTS, MIXING_SCALE = "task.features.weights", "task.features.scale"
 """Tensors of a task with layer_mixing (toolkit/models/heads.py)."""
@@ -94,15 +91,17 @@ def describe_path(
     path: str, checkpoint: Path | None, c: InspectConfig, output: Output
 ) -> list[str]:
     """Paragraphs about a checkpoint, else about a data folder; write their records."""
+    items: dict[str, str] = {}
     if checkpoint:
-        described = describe_checkpoint(checkpoint, verify=c.verify)
+        event, (facts, *records) = "checkpoint", describe_checkpoint(checkpoint, verify=c.verify)
     else:
-        described = describe_data(path, verify=c.verify, examples=c.examples)
-    event, facts, records, splits, items = described
+        facts, records, items = describe_data(path, verify=c.verify, examples=c.examples)
+        event = "column"
     for record in records:
         output.write(event, {**record, "verified": c.verify})
-    texts = [splits, format_columns(items.items())]
-    return [f"{path}\n{format_columns(facts.items())}", *filter(None, texts)]
+    lines = {name: text for name, it in facts.items() if (text := to_text(it))}
+    tables = ["" if checkpoint else format_table(records), format_columns(items.items())]
+    return [f"{path}\n{format_columns(lines.items())}", *filter(None, tables)]
 
 
 def show_differences(checkpoints: Mapping[str, Path], output: Output) -> None:
@@ -126,21 +125,23 @@ def show_differences(checkpoints: Mapping[str, Path], output: Output) -> None:
     print(f"\n{text}", end="", file=output.text_stream)
 
 
-def describe_checkpoint(folder: Path, *, verify: bool = False) -> Description:
-    """With `verify` the digests of all files are checked, else of the small ones."""
+def describe_checkpoint(folder: Path, *, verify: bool = False) -> tuple[JsonObject, JsonObject]:
+    """Facts to print and the JSON record.
+
+    With `verify` the digests of all files are checked, else of the small ones.
+    """
     listed = read_manifest(folder)
     small = [name for name in (CONFIG, STATE) if name in listed.files]
     verify_checkpoint(folder, only=None if verify else small, optional=RESUME_FILES)
-    config, state = read_saved_config(folder), read_state(folder)
+    config, state, tokenizer = read_saved_config(folder), read_state(folder), Tokenizer.load(folder)
     shapes = read_shapes(folder / MODEL) if (folder / MODEL).exists() else {}
     sizes = [math.prod(shape) for shape, _ in shapes.values()]
-    types = ", ".join(dict.fromkeys(kind for _, kind in shapes.values()))
-    parameters = f"{sum(sizes):,} in {len(sizes)} tensors of {types}" if shapes else ""
+    run, start = config.run, find_start(folder, listed.update)
     record = {
         "checkpoint": str(folder),
-        "architecture": config.run["arch"]["name"],
-        "task": config.run["task"]["name"],
-        "seed": config.run.get("training", {}).get("seed"),
+        "architecture": run["arch"]["name"],
+        "task": run["task"]["name"],
+        "seed": run.get("training", {}).get("seed"),
         "update": listed.update,
         "epoch": listed.epoch,
         "reasons": listed.reasons,
@@ -149,54 +150,42 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> Description:
         "tensors": len(shapes) if shapes else None,
         "precision": state.precision if state else None,
         "symbols": config.sizes["tokens"],
-        "start": find_start(folder, listed.update),
+        "start": start,
     }
-    files = [name if (folder / name).exists() else f"{name} (missing)" for name in listed.files]
-    found = [it.relative_to(folder).as_posix() for it in folder.rglob("*") if it.is_file()]
-    unlisted = sorted({*found} - {*listed.files, MANIFEST})
-    facts = {
-        **describe_model(folder, listed, config),
-        "parameters": parameters or "not in one file",
-        "layer mixing": describe_layer_mixing(folder, config.run["task"]),
-        "saved at": f"update {listed.update}, epoch {listed.epoch}, "
-        f"reasons: {', '.join(listed.reasons) or 'unknown'}",
-        "mean of": ", ".join(listed.averaged),
-        "metadata": json.dumps(listed.metadata) if listed.metadata else "",
-        "converted from": listed.converted,
-        **describe_training(folder, config, state),
-        "written by": ", ".join(f"{n} {v}" for n, v in listed.versions.items()),
-        **describe_start(record["start"]),
-        "files": ", ".join([*files, MANIFEST]),
-        "not listed": f"{', '.join(unlisted)} (not read)" if unlisted else "",
-        "digests": "all right" if verify else "not compared (--verify does)",
-    }
-    return "checkpoint", {name: it for name, it in facts.items() if it}, [record], "", {}
-
-
-def describe_model(folder: Path, listed: Manifest, config: SavedConfig) -> dict[str, str]:
-    """Name, links, plugins and components."""
     links = [folder.resolve().parent / name for name in (LAST, BEST)]
-    names = [link.name for link in links if link.exists() and link.samefile(folder)]
-    also = f", {' and '.join(names)}" if names else ""
-    needed = ", ".join(plugin["name"] for plugin in config.plugins)
+    plugins_needed = [plugin["name"] for plugin in config.plugins]
     try:
         plugins.check_loaded(config.plugins, f"checkpoint {folder}")
     except ToolkitError:
-        needed += ", not loaded: pass the plugin's folder with --user-dir to use the checkpoint"
-    components = {}
-    for section in ("arch", "task", "optimizer", "lr_scheduler"):
-        values = {name: it for name, it in config.run[section].items() if it is not None}
-        name = str(values.pop("name"))
-        options = ", ".join(f"{option} {value}" for option, value in values.items())
-        components[section] = f"{name} ({options})" if options else name
-    return {
-        "kind": f"checkpoint {folder.resolve().name}{also}",
-        "plugins": needed,
-        "architecture": components["arch"],
-        "task": components["task"],
-        "optimizer": f"{components['optimizer']}; {components['lr_scheduler']}",
-        "seed": str(config.run.get("training", {}).get("seed")),
+        plugins_needed += ["not loaded: pass their folders with --user-dir"]
+    found = [it.relative_to(folder).as_posix() for it in folder.rglob("*") if it.is_file()]
+    facts = {
+        **record,
+        "checkpoint": folder.resolve().name,
+        "links": [link.name for link in links if link.exists() and link.samefile(folder)],
+        "plugins": plugins_needed,
+        "architecture": run["arch"],
+        **{section: run[section] for section in ("task", "optimizer", "lr_scheduler")},
+        "types": [*dict.fromkeys(kind for _, kind in shapes.values())],
+        "layer mixing": describe_layer_mixing(folder, run["task"]),
+        "averaged": listed.averaged,
+        "metadata": json.dumps(listed.metadata) if listed.metadata else "",
+        "converted from": listed.converted,
+        "ranks": state.ranks if state else None,
+        "data": run.get("data", {}).get("dirs"),
+        "fingerprint of examples": state.data.examples[:16] if state else "",
+        "sizes": config.sizes,
+        "tokenizer": {**tokenizer.settings(), "special": None},
+        "vocabulary": f"fingerprint {tokenizer.vocabulary.fingerprint[:16]}",
+        "versions": listed.versions,
+        "files": [*listed.files, MANIFEST],
+        "missing files": [name for name in listed.files if not (folder / name).exists()],
+        "files not listed, nor read": sorted({*found} - {*listed.files, MANIFEST}),
+        "digests": "all right" if verify else "not compared (--verify does)",
+        "start": None,
+        **{f"start: {name}": value for name, value in (start or {}).items()},
     }
+    return facts, record
 
 
 def describe_layer_mixing(folder: Path, task: JsonObject) -> str:
@@ -208,23 +197,6 @@ def describe_layer_mixing(folder: Path, task: JsonObject) -> str:
     names = ["embeddings", *(f"layer {number}" for number in range(1, len(shares)))]
     layers = ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
     return f"{layers}; scale {float(tensors[MIXING_SCALE][...]):.3g}"
-
-
-def describe_training(folder: Path, config: SavedConfig, state: SavedState | None) -> JsonObject:
-    """Best metric so far, precision, ranks, data and vocabulary; empty where no run wrote them."""
-    best = state.validation.best if state and state.validation else None
-    metric = f"{best['metric']} {best['value']:.4f} at update {best['update']}" if best else ""
-    device, examples = "", ""
-    if state:
-        device = f"{state.precision} on {state.ranks} rank{'s' * (state.ranks != 1)}"
-        examples = f", fingerprint of examples {state.data.examples[:16]}"
-    folders = " ".join(config.run.get("data", {}).get("dirs", []))
-    tokenizer, sizes = Tokenizer.load(folder), config.sizes
-    target = f" (source), {sizes['targets']:,} (target)" if sizes.get("targets") else ""
-    vocabulary = f"{sizes['tokens']:,} symbols{target}, {tokenizer.kind}, "
-    vocabulary += f"fingerprint {tokenizer.vocabulary.fingerprint[:16]}"
-    data = {"data": folders + examples, "vocabulary": vocabulary}
-    return {"best": metric, "trained in": device, **data}
 
 
 VALID = "valid"
