@@ -60,7 +60,7 @@ def test_describe_checkpoint_names_a_deleted_file_that_only_resuming_reads(train
     folder = trained / "checkpoint_last"
     (folder / "optimizer.safetensors").unlink()
     found, _ = describe_checkpoint(folder, verify=True)
-    assert found["missing files"] == ["optimizer.safetensors"]
+    assert found["missing"] == ["optimizer.safetensors"]
     assert found["digests"] == "all right"
 
 

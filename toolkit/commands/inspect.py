@@ -28,6 +28,7 @@ from toolkit.checkpoints.load import (
 from toolkit.checkpoints.save_folder import (
     BEST,
     LAST,
+    Manifest,
     read_manifest,
     verify_checkpoint,
 )
@@ -42,6 +43,7 @@ from toolkit.config.commands.checkpoints import InspectConfig
 from toolkit.config.serialize import flatten
 from toolkit.config.values import (
     CONFIG,
+    SavedConfig,
     locate_checkpoint,
     read_saved_config,
 )
@@ -152,40 +154,52 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> tuple[JsonObje
         "symbols": config.sizes["tokens"],
         "start": start,
     }
-    links = [folder.resolve().parent / name for name in (LAST, BEST)]
-    plugins_needed = [plugin["name"] for plugin in config.plugins]
-    try:
-        plugins.check_loaded(config.plugins, f"checkpoint {folder}")
-    except ToolkitError:
-        plugins_needed += ["not loaded: pass their folders with --user-dir"]
-    found = [it.relative_to(folder).as_posix() for it in folder.rglob("*") if it.is_file()]
     facts = {
         **record,
-        "checkpoint": folder.resolve().name,
-        "links": [link.name for link in links if link.exists() and link.samefile(folder)],
-        "plugins": plugins_needed,
+        **describe_files(folder, listed),
         "architecture": run["arch"],
         **{section: run[section] for section in ("task", "optimizer", "lr_scheduler")},
+        "plugins": describe_plugins(config),
         "types": [*dict.fromkeys(kind for _, kind in shapes.values())],
         "layer mixing": describe_layer_mixing(folder, run["task"]),
-        "averaged": listed.averaged,
-        "metadata": json.dumps(listed.metadata) if listed.metadata else "",
-        "converted from": listed.converted,
         "ranks": state.ranks if state else None,
         "data": run.get("data", {}).get("dirs"),
         "fingerprint of examples": state.data.examples[:16] if state else "",
         "sizes": config.sizes,
         "tokenizer": {**tokenizer.settings(), "special": None},
         "vocabulary": f"fingerprint {tokenizer.vocabulary.fingerprint[:16]}",
-        "versions": listed.versions,
-        "files": [*listed.files, MANIFEST],
-        "missing files": [name for name in listed.files if not (folder / name).exists()],
-        "files not listed, nor read": sorted({*found} - {*listed.files, MANIFEST}),
         "digests": "all right" if verify else "not compared (--verify does)",
         "start": None,
         **{f"start: {name}": value for name, value in (start or {}).items()},
     }
     return facts, record
+
+
+def describe_files(folder: Path, listed: Manifest) -> JsonObject:
+    """What the manifest says, the files, and the links that lead to the checkpoint."""
+    links = [folder.resolve().parent / name for name in (LAST, BEST)]
+    found = [it.relative_to(folder).as_posix() for it in folder.rglob("*") if it.is_file()]
+    return {
+        "checkpoint": folder.resolve().name,
+        "links": [link.name for link in links if link.exists() and link.samefile(folder)],
+        "averaged": listed.averaged,
+        "metadata": json.dumps(listed.metadata) if listed.metadata else "",
+        "converted from": listed.converted,
+        "versions": listed.versions,
+        "files": [*listed.files, MANIFEST],
+        "missing": [name for name in listed.files if not (folder / name).exists()],
+        "not listed, nor read": sorted({*found} - {*listed.files, MANIFEST}),
+    }
+
+
+def describe_plugins(config: SavedConfig) -> list[str]:
+    """The plugins that a checkpoint requires, and what to do if they are not loaded."""
+    needed = [plugin["name"] for plugin in config.plugins]
+    try:
+        plugins.check_loaded(config.plugins, "the checkpoint")
+    except ToolkitError:
+        needed.append("not loaded: pass their folders with --user-dir")
+    return needed
 
 
 def describe_layer_mixing(folder: Path, task: JsonObject) -> str:

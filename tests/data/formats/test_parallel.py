@@ -16,8 +16,9 @@ from toolkit.data.formats.parallel import (
     ParallelFormatConfig,
     ParallelSplit,
     find_language_file,
+    group_pairs,
     limit_pairs,
-    read_blocks,
+    read_pairs,
 )
 from toolkit.data.formats.text import RUN_LENGTH, apply_length_limit, assign_splits
 from toolkit.data.preprocess import preprocess
@@ -117,7 +118,7 @@ def test_missing_language_is_reported(write_files):
 
 def test_blocks_hold_corresponding_lines(write_files):
     prefix = write_files({"de": "a\r\nb\r\n\r\nd", "en": "A\nB\n\nD\n"}, ending=".gz")
-    found = list(read_blocks(find_pair(prefix), 3, 100))
+    found = list(group_pairs(pair := find_pair(prefix), read_pairs(pair, 100), 3))
     assert [block.source for block in found] == [["a", "b", ""], ["d"]]
     assert [block.target for block in found] == [["A", "B", ""], ["D"]]
     assert [block.first for block in found] == [0, 3]
@@ -128,7 +129,7 @@ def test_blocks_hold_corresponding_lines(write_files):
 def test_unequal_numbers_of_lines_are_rejected(write_files):
     pair = find_pair(write_files({"de": "a\n" * 5, "en": "b\n" * 7}))
     with pytest.raises(ToolkitError, match=r"equally many lines, but have 5 and 7\. Line n of one"):
-        list(read_blocks(pair, 3, 100))
+        list(read_pairs(pair, 100))
 
 
 def texts(split, column, tokenizer):

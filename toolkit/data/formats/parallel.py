@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice, zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -110,25 +110,34 @@ def find_language_file(prefix: Path, language: str, option: str) -> Path:
     )
 
 
-def read_blocks(files: FilePair, lines: int, max_line_bytes: int) -> Iterator[LineBlock]:
-    """Blocks of `lines` lines of both files, which must have equally many lines."""
-    readers = [list_lines(whole_file(path, max_line_bytes)) for path in files]
-    pairs, first, reported = zip_longest(*readers), 0, 0
-    while block := list(islice(pairs, lines)):
-        if None in block[-1]:
-            counts = [first, first]
-            for pair in chain(block, pairs):
-                counts = [n + (line is not None) for n, line in zip(counts, pair, strict=True)]
+NumberedPair = tuple[int, str, str, int]
+"""Line or row from 1, the two sentences, and the bytes of both files that were read so far."""
+
+
+def read_pairs(files: FilePair, max_line_bytes: int) -> Iterator[NumberedPair]:
+    """The lines of both files, which must have equally many."""
+    pairs = zip_longest(*(list_lines(whole_file(path, max_line_bytes)) for path in files))
+    for number, (one, other) in enumerate(pairs, 1):
+        if one is None or other is None:
+            more, counts = 1 + sum(1 for _ in pairs), [number - 1] * 2
+            counts[one is None] += more
             raise ToolkitError(
                 f"{files[0]} and {files[1]} must have equally many lines, but have "
                 f"{counts[0]:,} and {counts[1]:,}. Line n of one must translate line n of the "
                 f"other; look for a blank line at the end."
             )
-        read_bytes = sum(line[-1] for line in block[-1])
-        source, target = ([it[0].strip() for it in side] for side in zip(*block, strict=True))
-        numbers = range(first + 1, first + 1 + len(block))
-        yield LineBlock(files, first, numbers, source, target, read_bytes - reported)
-        first, reported = first + lines, read_bytes
+        yield number, one[0].strip(), other[0].strip(), one[-1] + other[-1]
+
+
+def group_pairs(
+    files: FilePair, pairs: Iterator[NumberedPair], size: int = BLOCK_LINES
+) -> Iterator[LineBlock]:
+    """Blocks of `size` pairs."""
+    first = reported = 0
+    while block := list(islice(pairs, size)):
+        lines, source, target, read = map(list, zip(*block, strict=True))
+        yield LineBlock(files, first, lines, source, target, read[-1] - reported)
+        first, reported = first + len(block), read[-1]
 
 
 KIND = "parallel"
@@ -302,10 +311,9 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         vocabularies = {SOURCE: tokenizer.vocabulary, TARGET_TOKENS: tokenizer.target.vocabulary}
         return {**vocabularies, **reference}
 
-    def read_blocks(self, split: str, content: list[FilePair]) -> Iterator[LineBlock]:
-        """The lines of a split."""
-        for pair in content:
-            yield from read_blocks(pair, BLOCK_LINES, self.config.max_line_bytes)
+    def read_pairs(self, split: str, files: FilePair) -> Iterator[NumberedPair]:
+        """The pairs of a split in two files."""
+        return read_pairs(files, self.config.max_line_bytes)
 
     def encode(
         self, split: str, content: list[FilePair], job: Job[ParallelTokenizer]
@@ -313,7 +321,9 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         """Each pair of files is a document."""
         source_unk = job.tokenizer.vocabulary.unk
         target_unk = job.tokenizer.target.vocabulary.unk
-        blocks = self.read_blocks(split, content)
+        blocks = (
+            it for files in content for it in group_pairs(files, self.read_pairs(split, files))
+        )
         with Progress(f"binarizing {split}", sum_bytes(content), "tokens") as progress:
             for block, encoded in job.pool.imap(partial(encode_block, job.folder), blocks):
                 source, target, kept, counts = limit_pairs(

@@ -295,15 +295,9 @@ def plan_parts(
     """
     total = sum(estimate_bytes(whole_file(path)) for path in files)
     part_bytes = max(PART_BYTES, -(-total // MAX_PARTS))
-    parts: list[list[FileChunk]] = [[]]
-    filled = 0
+    parts, filled, row_is_document = list[list[FileChunk]]([[]]), 0, bool(field and row_is_document)
     for path in files:
-        cut = (
-            _cut_rows(path, part_bytes, field, row_is_document)
-            if field
-            else _cut(path, part_bytes, segment_by)
-        )
-        for chunk in cut:
+        for chunk in _cut(path, part_bytes, segment_by, field, row_is_document):
             if filled >= part_bytes:
                 parts.append([])
                 filled = 0
@@ -318,27 +312,24 @@ def estimate_bytes(chunk: FileChunk) -> int:
     return chunk.size * (EXPANSION if compressed else 1)
 
 
-def _cut(path: Path, chunk_bytes: int, segment_by: str) -> list[FileChunk]:
+def _cut(
+    path: Path, chunk_bytes: int, segment_by: str, field: str, row_is_document: bool
+) -> list[FileChunk]:
+    """Rows that are documents can be cut anywhere, other rows nowhere."""
     size = path.stat().st_size
-    if is_compressed(path) or size < 2 * chunk_bytes:
-        return [whole_file(path)]
-    chunks, start, starts_document = [], 0, True
+    if field:
+        find_suffix(path)  # raises for plain text
+    is_whole = not row_is_document if field else is_compressed(path)
+    if is_whole or size < 2 * chunk_bytes:
+        return [FileChunk(path, 0, size, True, field, row_is_document)]
+    chunks, start, starts_document = list[FileChunk](), 0, True
     while start < size:
-        end, document_ends = _find_cut(path, start + chunk_bytes, size, segment_by)
-        chunks.append(FileChunk(path, start, end, starts_document))
-        start, starts_document = end, document_ends
-    return chunks
-
-
-def _cut_rows(path: Path, chunk_bytes: int, field: str, row_is_document: bool) -> list[FileChunk]:
-    """Rows that are documents can be cut anywhere."""
-    size = path.stat().st_size
-    find_suffix(path)  # raises for plain text
-    whole = not row_is_document or size < 2 * chunk_bytes
-    chunks, start = list[FileChunk](), 0
-    while start < size:
-        end = size if whole else find_cut(path, min(start + chunk_bytes, size))
-        chunks.append(FileChunk(path, start, end, True, field, row_is_document))
+        near, begins = start + chunk_bytes, starts_document
+        if field:
+            end = find_cut(path, min(near, size))
+        else:
+            end, starts_document = _find_cut(path, near, size, segment_by)
+        chunks.append(FileChunk(path, start, end, begins, field, row_is_document))
         start = end
     return chunks
 

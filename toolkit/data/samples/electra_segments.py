@@ -7,7 +7,7 @@ import numpy as np
 from toolkit.common.arrays import BoolArray, FloatArray, IntArray, mix, ragged_arange, uniform
 from toolkit.data.samples.sequence_pairs import (
     SentenceBatch,
-    TokenSamples,
+    TextSamples,
     describe_truncation,
 )
 from toolkit.data.storage.column_files import Column, ColumnPart
@@ -78,7 +78,7 @@ def _assign_segments(
     return in_second, first
 
 
-class SegmentedSamples(TokenSamples):
+class SegmentedSamples(TextSamples):
     """[CLS] a [SEP] or [CLS] a [SEP] b [SEP] with token types 0 and 1 (Clark et al. 2020, code).
 
     The first segment keeps at most T - 2 tokens, the second what remains of T - 3.
@@ -106,9 +106,6 @@ class SegmentedSamples(TokenSamples):
         self.lengths: IntArray = self._first_lengths + 2 + second_lengths + (second_lengths > 0)
         self.loses_much = False
         self.remark = describe_truncation(full_lengths, self._first_lengths + second_lengths)
-
-    def read_tokens(self, ids: IntArray) -> IntArray:
-        return self.read_batch(ids).tokens
 
     def read_batch(self, ids: IntArray) -> SentenceBatch:
         """Read samples, insert [CLS] and [SEP], and pad to the longest, all rows at once."""

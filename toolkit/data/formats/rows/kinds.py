@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, islice, zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ from toolkit.data.formats.format import (
     check_malformed,
     parse_records,
 )
-from toolkit.data.formats.parallel import BLOCK_LINES, FilePair, LineBlock, ParallelFormat
+from toolkit.data.formats.parallel import FilePair, NumberedPair, ParallelFormat
 from toolkit.data.formats.qa import multiple_choice, squad
 from toolkit.data.formats.qa.format import (
     ChoiceQuestion,
@@ -329,29 +329,20 @@ class TranslatedRows(LabeledRows[list[FilePair], ParallelTokenizer], ParallelFor
     def read_split(self, split: str, files: Sequence[Path]) -> list[FilePair]:
         return [(path, path) for path in files]
 
-    def read_pairs(
-        self, split: str, path: Path, problems: list[Problem]
-    ) -> Iterator[tuple[Record, list[str]]]:
+    def read_pairs(self, split: str, files: FilePair) -> Iterator[NumberedPair]:
         """The rows of a split in a file, with their sentences as lines."""
-        self.split = split
-        yield from parse_records(self.records(path), self.parse_pair, problems)
+        self.split, problems = split, list[Problem]()
+        yield from parse_records(self.records(files[0]), self.parse_pair, problems)
         check_malformed(problems, self.options.on_malformed, labeled=True)
+        self.left_out[split] = list(dict.fromkeys([*self.left_out[split], *problems]))
 
-    def parse_pair(self, number: int, record: Record) -> tuple[Record, list[str]]:
+    def parse_pair(self, number: int, record: Record) -> NumberedPair:
         """The sentences of a row as lines."""
         if isinstance(record.values, dict) and isinstance(record.values.get(NESTED), Mapping):
             record = record._replace(values=dict(record.values[NESTED]))
         texts = self.read_values(record, self.fields)
-        return record, [to_single_line(texts[name]).strip() for name in self.languages]
-
-    def read_blocks(self, split: str, content: list[FilePair]) -> Iterator[LineBlock]:
-        for files in content:
-            pairs, first, reported = self.read_pairs(split, files[0], self.left_out[split]), 0, 0
-            while block := list(islice(pairs, BLOCK_LINES)):
-                source, target = ([pair[side] for _, pair in block] for side in (0, 1))
-                numbers, read_bytes = [it.line for it, _ in block], block[-1][0].read_bytes
-                yield LineBlock(files, first, numbers, source, target, read_bytes - reported)
-                first, reported = first + len(block), read_bytes
+        source, target = (to_single_line(texts[name]).strip() for name in self.languages)
+        return record.line, source, target, record.read_bytes
 
     def choose_one(
         self,
@@ -361,9 +352,11 @@ class TranslatedRows(LabeledRows[list[FilePair], ParallelTokenizer], ParallelFor
         pool: WorkerPool,
         config: PreprocessConfig,
     ) -> Tokenizer:
-        rows = ((side, path) for path, _ in pairs for side in sides)
+        rows = ((side, files) for files in pairs for side in sides)
         texts = (
-            pair[side] for side, path in rows for _, pair in self.read_pairs("train", path, [])
+            it[2] if side else it[1]
+            for side, files in rows
+            for it in self.read_pairs("train", files)
         )
         return choose_tokenizer_for_texts(config, texts, folder, pool)
 

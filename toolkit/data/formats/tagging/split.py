@@ -28,7 +28,7 @@ from toolkit.data.formats.tagging.treebanks import (
     render_field,
     replace_tags,
 )
-from toolkit.data.storage.column_files import Column, ColumnPart
+from toolkit.data.storage.column_files import Column, ColumnPart, FolderSource
 from toolkit.data.storage.data_folder import (
     DataFolder,
     check_label_ids,
@@ -148,10 +148,7 @@ class TaggedSplit(TaggedWords):
         for source in self.folder.sources:
             if self.name not in source.splits:
                 continue
-            [text], [tag_spans] = (source.parts(self.name)[name] for name in ("source", "fields"))
-            data = Column("source", [text]).read_all().astype("u1").tobytes()
-            spans = Column("fields", [tag_spans]).read_all().reshape(-1, 2)
-            spans = spans + np.repeat(text.offsets[:-1], np.diff(tag_spans.offsets) // 2)[:, None]
+            _, _, data, spans = read_source(source, self.name)
             unseen = np.flatnonzero(self.tags[words : words + len(spans)] == -1)
             fields = [data[start:end].decode() for start, end in spans[unseen].tolist()]
             settings = read_meta(source.path).settings
@@ -208,34 +205,33 @@ def render_files(
             feature=str(settings.get("tag")) if is_feature else "",
             alternatives=settings.get("format") == "ptb",
         )
-        [text], [fields] = (source.parts(split.name)[name] for name in ("source", "fields"))
+        text, fields, data, spans = read_source(source, split.name)
         files_read = meta.splits[split.name].get("files", [])
         names = [strip_compression_suffix(name) for name in files_read]
         edges = [*text.document_starts[:].tolist(), text.items]
         for name, (first, last) in zip(names, pairwise(edges), strict=True):
-            file_spans, lengths = read_items(fields, first, last)
-            bytes_read, sizes = read_items(text, first, last)
-            data = bytes_read.astype("u1").tobytes()
-            starts = np.repeat(np.cumsum([0, *sizes[:-1]]), np.array(lengths, int) // 2)
-            spans = file_spans.reshape(-1, 2) + starts[:, None]
-            file_tags = tags[word : word + len(spans)]
+            start, end = text.offsets[[first, last]].tolist()
+            words = slice(*(fields.offsets[[first, last]] // 2).tolist())
+            file_spans, file_tags = spans[words] - start, tags[word:][words]
             if adds_column:
-                separator = chr(data[spans[0, 0] - 1])
+                separator = chr(data[start + file_spans[0, 0] - 1])
                 render = partial("{0}{separator}{1}".format, separator=separator)
-            content = replace_tags(data, spans.tolist(), file_tags, render)
+            content = replace_tags(data[start:end], file_spans.tolist(), file_tags, render)
             if adds_column:  # with O in the lines that start a document
                 line = rb"(?m)^(?:\xef\xbb\xbf)?-DOCSTART-([ \t])[^\r\n]*"
                 content = re.sub(line, rb"\g<0>\1O", content)
             files.append((name, content))
-            word += len(spans)
+        word += len(spans)
     return files
 
 
-def read_items(part: ColumnPart, first: int, last: int) -> tuple[IntArray, list[int]]:
-    """The values of some items back to back, and the number per item."""
-    offsets = part.offsets[first : last + 1]
-    values = Column("", [part]).read(int(offsets[0]), int(offsets[-1]))
-    return values, np.diff(offsets).tolist()
+def read_source(source: FolderSource, split: str) -> tuple[ColumnPart, ColumnPart, bytes, IntArray]:
+    """The columns of the text and of the spans of tags; the text, and each word's span in it."""
+    [text], [fields] = (source.parts(split)[name] for name in ("source", "fields"))
+    data = Column("source", [text]).read_all().astype("u1").tobytes()
+    spans = Column("fields", [fields]).read_all().reshape(-1, 2)
+    starts = np.repeat(text.offsets[:-1], np.diff(fields.offsets) // 2)
+    return text, fields, data, spans + starts[:, None]
 
 
 class Chunks(NamedTuple):
