@@ -19,7 +19,7 @@ def frequencies(**options):
     c, sentences = SearchConfig(beam=1, seed=5, **given), np.arange(DRAWS)
     scores = SCORES.log_softmax(-1).expand(DRAWS, 1, -1)
     drawn = sample_candidates(scores, torch.zeros(DRAWS, 1, 1), c, sentences, 0)
-    return np.bincount(drawn.tokens.flatten().numpy(), minlength=len(SCORES))
+    return np.bincount(drawn[2].flatten().numpy(), minlength=len(SCORES))
 
 
 def distribution(temperature=1.0, topk=0, topp=1.0):
@@ -64,11 +64,11 @@ def test_samples_of_one_sentence_are_independent():
     c = SearchConfig(beam=2, seed=5, nbest=1)
     scores = torch.zeros(DRAWS, 1, 2).log_softmax(-1)
     drawn = sample_candidates(scores, torch.zeros(DRAWS, 2, 1), c, np.arange(DRAWS), 0)
-    tokens = drawn.tokens[..., 0]
+    tokens = drawn[2][..., 0]
     both = np.bincount((2 * tokens[:, 0] + tokens[:, 1]).numpy(), minlength=4)
     assert np.abs(both / DRAWS - 0.25).max() < 0.015
     later = sample_candidates(scores, torch.zeros(DRAWS, 2, 1), c, np.arange(DRAWS), 1)
-    assert abs((later.tokens[..., 0] == tokens).double().mean() - 0.5) < 0.015
+    assert abs((later[2][..., 0] == tokens).double().mean() - 0.5) < 0.015
 
 
 def allowed_tokens(prompts, generated, ngram=0, forbidden=()):

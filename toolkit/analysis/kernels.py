@@ -52,7 +52,7 @@ def plot_kernels(c: KernelsConfig) -> None:
 
 
 def load_kernels(path: str, lines: Sequence[str], c: KernelsConfig) -> list[KernelRows]:
-    """The selected kernels of a checkpoint; omitted ones are reported."""
+    """The selected kernels of a checkpoint, up to the radius; omitted ones are reported."""
     learner = load_reader(path, c.device)
     batches = list(batch_lines(learner, lines))
     text = with_progress(batches, f"reading {c.sentences}")
@@ -68,11 +68,6 @@ def load_kernels(path: str, lines: Sequence[str], c: KernelsConfig) -> list[Kern
         if not kernels:
             raise ToolkitError(f"the {names} kernels of {path} depend on the text. {hint}.")
         print(f"{names} kernels depend on the text. {hint} to draw them too.", file=sys.stderr)
-    return select_kernels(kernels, path, c)
-
-
-def select_kernels(kernels: Sequence[KernelRows], path: str, c: KernelsConfig) -> list[KernelRows]:
-    """The selected layers and heads, up to the radius."""
     layers = sorted({kernel.layer for kernel in kernels})
     check_selection("layers", c.layers, layers, path)
     heads = max((len(kernel.mean) for kernel in kernels if kernel.by == "head"), default=0)

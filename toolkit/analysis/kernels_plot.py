@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from toolkit.analysis.plot_style import (
     Figure,
     SubFigure,
@@ -54,17 +56,11 @@ class KernelRows(NamedTuple):
         All channels of a kernel by channel are kept.
         """
         numbers = list(heads) if heads and self.by == "head" else list(self.numbers)
-        indices = [index for index, offset in enumerate(self.offsets) if abs(offset) <= radius]
-
-        def part(rows: Rows) -> Rows:
-            kept = [rows[number - 1] for number in numbers] if numbers else rows
-            return [[row[index] for index in indices] for row in kept]
-
-        deviation = None if self.deviation is None else part(self.deviation)
-        offsets = [self.offsets[index] for index in indices]
-        return self._replace(
-            offsets=offsets, mean=part(self.mean), deviation=deviation, numbers=numbers
-        )
+        rows, kept = [it - 1 for it in numbers] or slice(None), np.abs(self.offsets) <= radius
+        mean = np.array(self.mean)[rows][:, kept].tolist()
+        deviation = self.deviation and np.array(self.deviation)[rows][:, kept].tolist()
+        offsets = np.array(self.offsets)[kept].tolist()
+        return self._replace(offsets=offsets, mean=mean, deviation=deviation, numbers=numbers)
 
     @property
     def heads(self) -> Sequence[int]:
@@ -119,10 +115,8 @@ def kernel_table(kernels: Sequence[KernelRows], width: int | None) -> Table:
 
 def count_peaks(kernel: KernelRows) -> list[int]:
     """For each offset, the number of rows whose largest absolute value is there."""
-    counts = [0] * len(kernel.offsets)
-    for row in kernel.mean:
-        magnitudes = [abs(value) for value in row]
-        counts[magnitudes.index(max(magnitudes))] += 1
+    peaks = np.abs(kernel.mean).argmax(1)
+    counts: list[int] = np.bincount(peaks, minlength=len(kernel.offsets)).tolist()
     return counts
 
 
@@ -175,8 +169,8 @@ def draw_heads(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
         for head, mean in enumerate(kernel.mean):
             band = None
             if kernel.deviation is not None:
-                pairs = list(zip(mean, kernel.deviation[head], strict=True))
-                band = [m - s for m, s in pairs], [m + s for m, s in pairs]
+                spread = np.array(kernel.deviation[head])
+                band = (mean - spread).tolist(), (mean + spread).tolist()
             draw_line(row[head], kernel.offsets, mean, index, band, label=kernel.name, markersize=2)
     for ax in axes.flat:
         ax.axhline(0, color="#999999", linewidth=0.6, zorder=0)
@@ -200,7 +194,7 @@ def draw_heads(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
 def draw_channels(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
     """Fig. 3: one row of colors per channel, sorted by next minus previous."""
     axes = block.subplots(1, len(kernels), squeeze=False)[0]
-    vmax = max(abs(number) for kernel in kernels for row in kernel.mean for number in row)
+    vmax = max(np.abs(kernel.mean).max() for kernel in kernels)
     for ax, kernel in zip(axes, kernels, strict=True):
         radius = max(kernel.offsets)
         image = ax.imshow(

@@ -8,7 +8,6 @@ from typing import Any
 
 from torch import Tensor
 
-from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.conversion.model_types import CONVBERT, DEBERTA, MODERNBERT, ModelType
@@ -249,18 +248,6 @@ def position_mismatches(config: JsonObject) -> list[Mismatch]:
         where, valid = "rope_parameters", "rope_type default and a positive rope_theta"
         problems.append(Mismatch("setting", where, found, valid))
     return problems
-
-
-def check_architecture(name: str, c: ArchConfig) -> PositionConfig:
-    """The config; raises a ToolkitError unless Transformers can compute the same."""
-    if differences := native_differences(name, c):
-        raise ToolkitError(
-            f"The architecture must be bert, convbert, deberta or modernbert as in Transformers, "
-            f"or ltg_bert or gpt_bert as published, but this one {' and '.join(differences)}. "
-            f"Nothing was written. Pass --classes toolkit."
-        )
-    assert isinstance(c, PositionConfig), "their configs are"
-    return c
 
 
 def native_differences(name: str, c: ArchConfig) -> list[str]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
 import yaml
@@ -28,6 +28,8 @@ from toolkit.common.files import atomic_dir, open_regular
 from toolkit.common.json_files import (
     FileName,
     JsonObject,
+    convert,
+    name_file,
     read_json,
     write_json,
 )
@@ -52,13 +54,6 @@ CONFIG, TENSORS, INDEX, PICKLED = (
 ORIGIN_FILE = "hugging_face.json"
 """In an imported checkpoint: the config.json of the source, for export."""
 REMEDY = "Name a folder written by save_pretrained."
-
-
-class ShardIndex(TypedDict):
-    """The contents of model.safetensors.index.json."""
-
-    weight_map: dict[str, FileName]
-    """Tensor -> its file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +89,10 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
     if (folder / TENSORS).exists():
         return read_tensors(folder / TENSORS), TENSORS
     if (folder / INDEX).exists():
-        index = read_json(folder / INDEX, ShardIndex, REMEDY)["weight_map"]
-        shards = [read_tensors(folder / name) for name in sorted(set(index.values()))]
+        index = read_json(folder / INDEX, JsonObject, REMEDY)
+        with name_file(folder / INDEX, REMEDY):
+            names = convert(index.get("weight_map"), dict[str, FileName]).values()
+        shards = [read_tensors(folder / name) for name in sorted(set(names))]
         return {name: tensor for shard in shards for name, tensor in shard.items()}, INDEX
     if not (folder / PICKLED).exists():
         raise ToolkitError(

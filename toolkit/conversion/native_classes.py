@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -185,7 +186,13 @@ def export_native(
     """Write the folder of a checkpoint's model, complete or not at all; gives facts about it."""
     folder = find_checkpoint(source)
     run, sizes = read_config(folder)
-    arch = architectures.check_architecture(run.arch.name, select_arch(run, component))
+    arch = select_arch(run, component)
+    if differences := architectures.native_differences(run.arch.name, arch):
+        raise ToolkitError(
+            f"The architecture must be bert, convbert, deberta or modernbert as in Transformers, "
+            f"or ltg_bert or gpt_bert as published, but this one {' and '.join(differences)}. "
+            f"Nothing was written. Pass --classes toolkit."
+        )
     saved = read_merged(folder, weights)
     task, found = select_component(run.task, saved, component)
     tokenizer, origin = Tokenizer.load(folder), read_origin(folder)
@@ -219,7 +226,9 @@ def export_native(
 
     files.write_folder(target, fill)
     padded = isinstance(arch, ConvBertConfig) and not arch.convolve_padding
-    notes = PADDING_NOTE * padded, dropout_note(arch), "" if names else head_note(task)
+    needed = " and ".join(sorted({f"{it.partition('.')[0]}.py" for it in model_type.code.values()}))
+    code = f"copy {needed} of the model's authors into the folder" if needed else ""
+    notes = PADDING_NOTE * padded, dropout_note(arch), "" if names else head_note(task), code
     return {
         "class": classes[0],
         "parameters": parameters,
@@ -227,14 +236,8 @@ def export_native(
         "omitted_tensors": omitted,
         "tokenizer": plain.kind,
         "symbols": hf_config["vocab_size"],
-        "note": "; ".join(filter(None, (*notes, code_note(model_type)))),
+        "note": "; ".join(filter(None, notes)),
     }
-
-
-def code_note(model_type: ModelType) -> str:
-    """A note on classes that are not part of Transformers."""
-    needed = sorted({f"{name.partition('.')[0]}.py" for name in model_type.code.values()})
-    return f"copy {' and '.join(needed)} of the model's authors into the folder" if needed else ""
 
 
 def read_merged(folder: Path, weights: str) -> dict[str, Tensor]:
@@ -265,7 +268,7 @@ def check_component(task: str, component: str | None) -> None:
         )
 
 
-def select_arch(run: RunConfig, component: str | None) -> ArchConfig:
+def select_arch(run: RunConfig, component: str | None) -> Any:
     """The architecture of the model to export: for rtd of the discriminator or the generator."""
     check_component(run.task.name, component)
     arch = run.arch.config
@@ -379,10 +382,9 @@ def missing_native_class(path: Path, component: str | None = None) -> str:
     """Why no class of Transformers computes the same as a checkpoint, its head included, or ""."""
     folder = find_checkpoint(path)
     run, _ = read_config(folder)
-    config = select_arch(run, component)
-    if differences := architectures.native_differences(run.arch.name, config):
+    arch = select_arch(run, component)
+    if differences := architectures.native_differences(run.arch.name, arch):
         return f"no class of Transformers computes it: the model {' and '.join(differences)}"
-    arch = architectures.check_architecture(run.arch.name, config)
     model_type, names = choose_model_type(arch, run.task, read_origin(folder))
     if model_type.code:
         return f"no class of Transformers computes {run.arch.name}, but code of its authors does"

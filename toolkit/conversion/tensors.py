@@ -25,6 +25,7 @@ a layer, and {a b} stands for several tensors, which are concatenated."""
 
 LAYER = re.compile(r"(?<=\.layers\.)\d+(?=\.)")
 MAX_ROWS = 50
+KINDS = ("missing", "misshapen", "extra", "unusable")
 WEIGHTS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -121,31 +122,20 @@ def compare_tensors(
     tensors: Mapping[str, Tensor], required: Mapping[str, Shape], file: str
 ) -> list[Mismatch]:
     """Missing, misshapen and extra tensors, and those that are not finite numbers."""
-    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    missing = [name for name in required if name not in shapes]
-    misshapen = [name for name in required if name in shapes and shapes[name] != required[name]]
-    extra = [name for name in shapes if name not in required]
-    problems = [
-        Mismatch(
-            f"{kind} tensor",
-            f"{file}: {name}",
-            format_shape(shapes.get(name)),
-            format_shape(required.get(name)),
-        )
-        for kind, names in (("missing", missing), ("misshapen", misshapen), ("extra", extra))
-        for name in names
-    ]
-    for name in required:
-        if shapes.get(name) == required[name]:
-            tensor, found = tensors[name], ""
-            if tensor.dtype not in WEIGHTS:
-                found = str(tensor.dtype).removeprefix("torch.")
-            elif not tensor.isfinite().all():
-                found = "NaN or infinity"
-            if found:
-                valid = "finite float32, float16, ..."
-                problems.append(Mismatch("unusable tensor", f"{file}: {name}", found, valid))
-    return problems
+    problems: list[Mismatch] = []
+    for name in dict.fromkeys((*required, *tensors)):
+        tensor, wanted = tensors.get(name), required.get(name)
+        shape = None if tensor is None else tuple(tensor.shape)
+        kind = "missing" if tensor is None else "extra" if wanted is None else "misshapen"
+        found, valid = format_shape(shape), format_shape(wanted)
+        if tensor is not None and shape == wanted:
+            kind, valid = "unusable", "finite float32, float16, ..."
+            found = str(tensor.dtype).removeprefix("torch.")
+            if tensor.dtype in WEIGHTS:
+                found = "" if tensor.isfinite().all() else "NaN or infinity"
+        if found:
+            problems.append(Mismatch(f"{kind} tensor", f"{file}: {name}", found, valid))
+    return sorted(problems, key=lambda it: KINDS.index(it.kind.partition(" ")[0]))
 
 
 def compare_tied(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from toolkit.common import json_files
 from toolkit.data.raw_items import to_single_line
 from toolkit.reporting.console import Console, Output, TextStream, print_plain
-
-ESCAPES = {"\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 
 MaskPrediction = list[tuple[str, float]]
 """Tokens and their probabilities, most probable first."""
@@ -41,7 +38,7 @@ class FillMaskOutput(NamedTuple):
         """
         cells = [self.sentence] if self.sentence else []
         cells += [" ".join(f"{token} {p:.4f}" for token, p in mask) for mask in self.masks]
-        text = re.sub(r"[\t\r\\]", lambda match: ESCAPES[match.group()], self.text)
+        text = self.text.replace("\\", "\\\\").replace("\t", "\\t").replace("\r", "\\r")
         return "\t".join([text, *(cells or [f"# {self.note}"])])
 
     def to_console(self) -> list[str]:

@@ -91,8 +91,8 @@ class BatchSearch:
             candidates = sample_candidates(scores, totals, c, numbers, beams.length)
         else:
             candidates = search_candidates(scores, totals, self.size, c.diverse_beam_strength)
-        parents, new_tokens = candidates.parents.cpu().numpy(), candidates.tokens.cpu().numpy()
-        extended = beams.extend(parents, new_tokens, candidates.totals.double().cpu().numpy())
+        best, parents, new_tokens = (it.cpu().numpy() for it in candidates)
+        extended = beams.extend(parents, new_tokens, best.astype(np.float64))
         return self.advance(extended, parents, width)
 
     def advance(self, extended: BeamState, parents: IntArray, width: int) -> IntArray:

@@ -9,7 +9,6 @@ V target vocabulary   R = N W rows   T tokens generated
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,42 +19,32 @@ from toolkit.common.arrays import IntArray, mix, uniform
 from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 
-
-class Candidates(NamedTuple):
-    """Continuations of the hypotheses of each group, best first; -inf if there are fewer."""
-
-    totals: Float[Tensor, "N G C"]
-    """Log-probability of the whole hypothesis."""
-    parents: Int[Tensor, "N G C"]
-    """Hypothesis of the group that each one continues."""
-    tokens: Int[Tensor, "N G C"]
+Candidates = tuple[Float[Tensor, "N G C"], Int[Tensor, "N G C"], Int[Tensor, "N G C"]]
+"""Continuations of the hypotheses of each group, best first: the log-probability of the whole
+hypothesis, -inf if there are fewer; the hypothesis of the group that it continues; its token."""
 
 
 def best_continuations(
     scores: Float[Tensor, "N W V"],
-    totals: Float[Tensor, "N W"],
+    before: Float[Tensor, "N W"],
     count: int,
     penalty: Float[Tensor, "N V"] | None = None,
 ) -> Candidates:
     """The `count` most probable continuations of a group's hypotheses, over all tokens of each.
 
-    `penalty` is subtracted for the choice only; totals remain those of the model.
+    `before` are their totals. `penalty` is subtracted for the choice only.
     """
     scores = scores if penalty is None else scores - penalty[:, None]
     per_row = min(count, scores.shape[2])
     values, tokens = scores.topk(per_row)  # (N, W, per row)
-    extended = values + totals[..., None]
+    extended = values + before[..., None]
     best, index = extended.flatten(1).topk(min(count, scores.shape[1] * per_row))
     parents, tokens = index // per_row, tokens.flatten(1).gather(1, index)
     if penalty is not None:
         best = best + penalty.gather(1, tokens)
-    missing = (0, count - best.shape[1])
-    pad = torch.nn.functional.pad
-    return Candidates(
-        pad(best, missing, value=-torch.inf)[:, None],
-        pad(parents, missing)[:, None],
-        pad(tokens, missing)[:, None],
-    )
+    missing, pad = (0, count - best.shape[1]), torch.nn.functional.pad
+    totals = pad(best, missing, value=-torch.inf)
+    return totals[:, None], pad(parents, missing)[:, None], pad(tokens, missing)[:, None]
 
 
 def search_candidates(
@@ -79,10 +68,10 @@ def search_candidates(
             rows, totals[:, group], 2 * size, penalty if group else None
         )
         found.append(candidates)
-        tokens = candidates.tokens[:, 0, :size]
-        possible = candidates.totals[:, 0, :size].isfinite().to(penalty.dtype)
-        penalty.scatter_add_(1, tokens, strength * possible)
-    return Candidates(*(torch.cat(parts, 1) for parts in zip(*found, strict=True)))
+        possible = candidates[0][:, 0, :size].isfinite().to(penalty.dtype)
+        penalty.scatter_add_(1, candidates[2][:, 0, :size], strength * possible)
+    best, parents, tokens = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
+    return best, parents, tokens
 
 
 def sample_candidates(
@@ -112,7 +101,7 @@ def sample_candidates(
     index = (cumulative <= thresholds).sum(-1, keepdim=True).clamp(max=cumulative.shape[2] - 1)
     values, tokens = (part.expand(-1, c.beam, -1) for part in (values, tokens))
     token = tokens.gather(-1, index)
-    return Candidates(values.gather(-1, index) + totals, torch.zeros_like(token), token)
+    return values.gather(-1, index) + totals, torch.zeros_like(token), token
 
 
 class Constraints:

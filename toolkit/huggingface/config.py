@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from transformers import PretrainedConfig
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
@@ -101,50 +101,37 @@ def has_components(arch: object, task: object) -> bool:
     return arch in ARCHITECTURES.names() and task in TASKS.names()
 
 
-class ExportSource(NamedTuple):
-    """A folder or a repository of the Hub that a model is loaded from."""
-
-    name: str | None
-    config: ToolkitConfig
-    options: Mapping[str, Any]
-
-    def load_plugins(self, *, trusted: bool) -> None:
-        """Import the plugins that the folder carries unless the process has them."""
-        names = self.config.arch.get("name"), self.config.task.get("name")
-        if not self.config.plugins or has_components(*names):
-            return
-        load_installed()
-        if has_components(*names):
-            return
-        if not trusted or self.name is None:
-            missing = ", ".join(repr(plugin["name"]) for plugin in self.config.plugins)
-            raise ToolkitError(
-                f"{self.name} requires the plugin {missing}, whose code is in that folder. "
-                f"Read it, and pass trust_remote_code=True to run it."
-            )
-        get_class_from_dynamic_module(f"{MODULE}.ToolkitModel", self.name, **self.options)
-
-    def read(self) -> dict[str, bytes]:
-        """The tokenizer and the plugins' files, those that are there."""
-        if self.name is None:
-            return {}
-        names = [TOOLKIT_TOKENIZER_FILE, *list_plugin_files(self.config)]
-        found = {
-            name: cached_file(
-                self.name, name, _raise_exceptions_for_missing_entries=False, **self.options
-            )
-            for name in names
-        }
-        return {name: Path(path).read_bytes() for name, path in found.items() if path}
+def load_plugins(config: ToolkitConfig, name: str, options: Mapping[str, Any]) -> None:
+    """Import the plugins that a folder or repository carries unless the process has them."""
+    names = config.arch.get("name"), config.task.get("name")
+    if not config.plugins or has_components(*names):
+        return
+    load_installed()
+    if has_components(*names):
+        return
+    if options.get("trust_remote_code") is not True or not name:
+        missing = ", ".join(repr(plugin["name"]) for plugin in config.plugins)
+        raise ToolkitError(
+            f"{name} requires the plugin {missing}, whose code is in that folder. "
+            f"Read it, and pass trust_remote_code=True to run it."
+        )
+    get_class_from_dynamic_module(f"{MODULE}.ToolkitModel", name, **of_hub(options))
 
 
-def find_source(name: Any, options: Mapping[str, Any]) -> ExportSource:
-    """The source that `from_pretrained` of a name and these options reads."""
-    hub_options = {key: options[key] for key in HUB_OPTIONS if key in options}
-    config = options.get("config")
-    if not isinstance(config, ToolkitConfig):
-        config = ToolkitConfig.from_dict(ToolkitConfig.get_config_dict(name, **hub_options)[0])
-    return ExportSource(None if name is None else str(name), config, hub_options)
+def read_files(config: ToolkitConfig, name: str, options: Mapping[str, Any]) -> dict[str, bytes]:
+    """The tokenizer and the plugins' files, those that the folder or repository has."""
+    found = {
+        file: cached_file(
+            name, file, _raise_exceptions_for_missing_entries=False, **of_hub(options)
+        )
+        for file in [TOOLKIT_TOKENIZER_FILE, *list_plugin_files(config)]
+    }
+    return {file: Path(path).read_bytes() for file, path in found.items() if path}
+
+
+def of_hub(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options of `from_pretrained` that say where files are."""
+    return {key: options[key] for key in HUB_OPTIONS if key in options}
 
 
 def list_plugin_files(config: ToolkitConfig) -> list[str]:

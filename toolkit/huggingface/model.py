@@ -23,7 +23,9 @@ from toolkit.huggingface.config import (
     GENERATIVE_CLASSES,
     MODULE,
     ToolkitConfig,
-    find_source,
+    load_plugins,
+    of_hub,
+    read_files,
     write_files,
 )
 from toolkit.models.encoder_decoder import GenerativeModel
@@ -143,11 +145,15 @@ class ToolkitPreTrainedModel(PreTrainedModel):
         cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any
     ) -> ToolkitPreTrainedModel:
         """As in Transformers; `trust_remote_code` loads the plugin that an export carries."""
-        source = find_source(pretrained_model_name_or_path, kwargs)
-        source.load_plugins(trusted=kwargs.get("trust_remote_code") is True)
+        name, config = str(pretrained_model_name_or_path or ""), kwargs.get("config")
+        if not isinstance(config, ToolkitConfig):
+            config = ToolkitConfig.from_dict(
+                ToolkitConfig.get_config_dict(name, **of_hub(kwargs))[0]
+            )
+        load_plugins(config, name, kwargs)
         loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
         model = loaded[0] if isinstance(loaded, tuple) else loaded
-        model.export_files = source.read()
+        model.export_files = read_files(config, name, kwargs) if name else {}
         return loaded
 
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:

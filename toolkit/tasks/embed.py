@@ -136,24 +136,20 @@ def check_layers(
 ) -> int | list[int]:
     """A layer, or several: integers of any kind, such as NumPy's, that the encoder has."""
     given: Any = layers
-    found: int | list[int]
     try:
-        found = operator.index(given)
+        several = isinstance(given, Sequence) or np.ndim(given) > 0
+        found = [operator.index(it) for it in given] if several else operator.index(given)
     except TypeError:
-        try:
-            found = [operator.index(layer) for layer in given]
-        except TypeError:
-            raise ToolkitError(
-                f"layers must be an integer or a list of integers, but is {layers!r}."
-            ) from None
-    if found == -1:
-        return found
-    if not isinstance(encoder, LayeredEncoder):
+        raise ToolkitError(
+            f"layers must be an integer or a list of integers, but is {layers!r}."
+        ) from None
+    numbers = [found] if isinstance(found, int) else found
+    if not isinstance(encoder, LayeredEncoder) and found != -1:
         raise ToolkitError(
             f"layers must be -1, the last one, for {type(encoder).__name__}, which returns no "
             f"others, but is {found}."
         )
-    numbers, count = [found] if isinstance(found, int) else found, len(encoder.layers)
+    count = len(encoder.layers) if isinstance(encoder, LayeredEncoder) else 0
     if not numbers or not all(-count - 1 <= number <= count for number in numbers):
         raise ToolkitError(
             f"layers must lie in 0 .. {count} for this model, 0 for the embeddings, or count from "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import repeat
+from typing import cast
 
 import numpy as np
 import torch
@@ -28,19 +29,16 @@ Alignment = list[list[int]] | list[list[float]]
 """Pairs (source token, target token), or one row of attention weights per target token."""
 
 
-def as_decoder(learner: Learner) -> GenerativeModel:
-    """The model that generates text."""
-    if isinstance(learner.task, Hybrid):
-        return CausalReader(learner.encoder, learner.task.head, learner.tokenizer.vocabulary)
-    assert isinstance(learner.encoder, GenerativeModel), "its task is generative"
-    return learner.encoder
-
-
 class TextGenerator:
     """Generates text with learners of one task and tokenizer."""
 
     def __init__(self, learners: Sequence[Learner], c: TextGenerationConfig) -> None:
-        self.models = [as_decoder(learner) for learner in learners]
+        self.models = [
+            CausalReader(it.encoder, it.task.head, it.tokenizer.vocabulary)
+            if isinstance(it.task, Hybrid)
+            else cast(GenerativeModel, it.encoder)
+            for it in learners
+        ]
         if c.score_reference and isinstance(self.models[0], CausalReader):
             raise ToolkitError(
                 "--score-reference requires a model that predicts end symbols, which task hybrid "
