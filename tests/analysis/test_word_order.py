@@ -7,7 +7,6 @@ from toolkit import build_model
 from toolkit.analysis.word_order import (
     SentenceSample,
     compare_with_original,
-    count_read_tokens,
     measure_word_order,
     select_words,
     shuffle_words,
@@ -129,7 +128,7 @@ def test_language_model_predicts_every_word_of_the_shuffled_text(sampled):
 def test_sentences_are_cut_and_spread_over_the_text(sampled):
     _, sample = sampled("bert_tiny", limit=6, length=8)
     assert sample.ids.tolist() == [0, 4, 8, 12, 16, 20] and sample.truncated == 6
-    assert sample.lengths.tolist() == [8] * 6 and count_read_tokens(sample, 3) == 48 * 13
+    assert sample.lengths.tolist() == [8] * 6
 
 
 def test_measurement_is_repeatable_and_independent_of_the_batches(sampled, monkeypatch):

@@ -69,7 +69,7 @@ def test_import_of_sharded_files_gives_the_same_model(saved, converted):
     same(before, weights(converted(folder, name="after")))
     for names in ({"w": "../secret.safetensors"}, {"w": 3}, []):
         index.write_text(json.dumps({"weight_map": names}))
-        with pytest.raises(ToolkitError, match=r"index\.json: weight_map"):
+        with pytest.raises(ToolkitError, match=r"index\.json: .*expected"):
             read_all_tensors(folder)
 
 

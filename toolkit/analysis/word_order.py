@@ -100,14 +100,14 @@ def measure_word_order(
     sample: SentenceSample,
     *,
     shuffles: int,
-    on_tokens: Callable[[int], object] = lambda tokens: None,
+    on_sentences: Callable[[int], object] = lambda count: None,
 ) -> list[OrderLoss]:
     """The loss in the original order and for each of `WINDOWS`: the mean over `shuffles` orders.
 
-    The predicted tokens are the same in every order. `on_tokens` is called with the number of
-    tokens that the model has read.
+    The predicted tokens are the same in every order; the original one is measured once.
+    `on_sentences` is called with the number of sentences of each batch.
     """
-    orders = list_orders(shuffles)
+    orders = [(ORIGINAL, 0), *((w, shuffle) for w in WINDOWS for shuffle in range(shuffles))]
     sums = {window: np.zeros((2, len(sample.ids))) for window in (ORIGINAL, *WINDOWS)}
     counts = np.zeros(len(sample.ids))
     device = next(learner.parameters()).device.type
@@ -123,21 +123,11 @@ def measure_word_order(
             moved = np.take_along_axis(targets, sources, 1)
             permuted = sentences.permute(sources)
             sums[window][:, indices] += sum_token_losses(learner, permuted, moved)
-            on_tokens(int(sentences.lengths.sum()))
+        on_sentences(len(indices))
     if not counts.any():
         raise ToolkitError("--word-order requires text with words to predict, but found none.")
     means = {w: it if w == ORIGINAL else it / shuffles for w, it in sums.items()}
     return [compare_with_original(w, it, means[ORIGINAL], counts) for w, it in means.items()]
-
-
-def list_orders(shuffles: int) -> list[tuple[int | None, int]]:
-    """Window and number of the shuffle of every order; the original one is measured once."""
-    return [(ORIGINAL, 0), *((w, shuffle) for w in WINDOWS for shuffle in range(shuffles))]
-
-
-def count_read_tokens(sample: SentenceSample, shuffles: int) -> int:
-    """Tokens that the model reads in all orders, special tokens included."""
-    return int(sample.lengths.sum()) * len(list_orders(shuffles))
 
 
 def compare_with_original(

@@ -13,7 +13,6 @@ from toolkit.analysis.word_order import (
     ORIGINAL,
     OrderLoss,
     SentenceSample,
-    count_read_tokens,
     measure_word_order,
 )
 from toolkit.checkpoints.load import (
@@ -246,10 +245,9 @@ def measure_checkpoint(path: str, config: InspectConfig, output: Output) -> list
     resolved = learner.task.resolve_for(learner.require_origin().task.config, learner.encoder)
     length = min(resolved.tokens_per_sample, learner.encoder.max_positions or sys.maxsize)
     sample = SentenceSample(learner, column, limit=config.limit, length=length)
-    total = count_read_tokens(sample, config.shuffles)
-    with Progress(f"word order of {path}", total, "tokens") as progress:
+    with Progress(f"word order of {path}", len(sample.ids), "sentences") as progress:
         losses = measure_word_order(
-            learner, sample, shuffles=config.shuffles, on_tokens=progress.advance
+            learner, sample, shuffles=config.shuffles, on_sentences=progress.advance
         )
     rows = list[list[Cell]]()
     for it in losses:

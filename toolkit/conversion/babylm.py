@@ -153,17 +153,14 @@ def collect_answers(c: BabylmConfig) -> dict[str, JsonObject]:
             if name == "comps":  # the names of its files without what is common to them
                 key = key.removeprefix("comps_").replace("-", "_")
             rows = paradigms.setdefault(key, {"predictions": []})["predictions"]
-            rows.append({"id": f"{key}_{len(rows)}", "pred": choose_text(item)})
+            best = item.scores.index(max(item.scores))
+            text = item.options[best]
+            if len({*item.options}) < len(item.options):  # they differ in their prefixes alone
+                text = f"{item.prefixes[best]} {text}".strip()
+            rows.append({"id": f"{key}_{len(rows)}", "pred": text})
             if item.rating is not None:
                 rows[-1]["prob"] = float(softmax(item.scores)[0])
     return answers
-
-
-def choose_text(item: ScoredItem) -> str:
-    """The best option, with its prefix if options differ in their prefixes alone."""
-    best = item.scores.index(max(item.scores))
-    alike = len({*item.options}) < len(item.options)
-    return f"{item.prefixes[best]} {item.options[best]}".strip() if alike else item.options[best]
 
 
 def read_fine_tuned(folder: str | None) -> list[JsonObject]:

@@ -193,7 +193,10 @@ def export_native(
             f"or ltg_bert or gpt_bert as published, but this one {' and '.join(differences)}. "
             f"Nothing was written. Pass --classes toolkit."
         )
-    saved = read_merged(folder, weights)
+    if read_manifest(folder).base:  # adapters are merged with the weights that they change
+        saved = dict(load_checkpoint(folder, weights=weights).state_dict())
+    else:
+        saved = read_tensors(folder / weights_file(folder, weights))
     task, found = select_component(run.task, saved, component)
     tokenizer, origin = Tokenizer.load(folder), read_origin(folder)
     model_type, names = choose_model_type(arch, task, origin)
@@ -238,13 +241,6 @@ def export_native(
         "symbols": hf_config["vocab_size"],
         "note": "; ".join(filter(None, notes)),
     }
-
-
-def read_merged(folder: Path, weights: str) -> dict[str, Tensor]:
-    """The tensors of a checkpoint; those of adapters are merged with the weights they change."""
-    if read_manifest(folder).base:
-        return dict(load_checkpoint(folder, weights=weights).state_dict())
-    return read_tensors(folder / weights_file(folder, weights))
 
 
 def class_name(
