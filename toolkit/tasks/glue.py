@@ -203,6 +203,8 @@ class GlueResults(Results[TargetBatch, LabelPrediction | NumberPrediction]):
 class GluePredictor(Predictor[tuple[str, ...], LabelPrediction | NumberPrediction]):
     """Reads a text, or two."""
 
+    encode = staticmethod(encode_raw_texts)
+
     def __init__(self, task: Glue, encoder: EncoderModel, tokenizer: Tokenizer) -> None:
         super().__init__(task, encoder, tokenizer)
         if not isinstance(tokenizer, ClassificationTokenizer):
@@ -220,10 +222,6 @@ class GluePredictor(Predictor[tuple[str, ...], LabelPrediction | NumberPredictio
 
     def parse(self, values: ItemValues) -> tuple[str, ...]:
         return tuple(to_single_line(values[field.name]).strip() for field in self.fields)
-
-    def start(self, items: Sequence[tuple[str, ...]]) -> GlueResults:
-        results: GlueResults = self.read(encode_raw_texts(self.tokenizer, items))
-        return results
 
 
 @register_task("glue", GlueConfig())

@@ -116,13 +116,14 @@ class Results(ABC, Generic[B, R]):
         write_output(path, "".join(lines))
 
 
-class Predictor(ABC, Generic[I, R]):
+class Predictor(Generic[I, R]):
     """Raw items of a task: their fields, and the predictions for them."""
 
     fields: Sequence[InputField]
     """The parts of an item, by name."""
     columns: tuple[str, ...]
     """Fields of a prediction that are the cells of a table."""
+    encode: Callable[[Any, Sequence[I]], DataFolder]
 
     def __init__(self, task: Any, encoder: EncoderModel, tokenizer: Any) -> None:
         self.task, self.tokenizer = task, tokenizer
@@ -142,9 +143,12 @@ class Predictor(ABC, Generic[I, R]):
         parsed: I = item if len(item) > 1 else item[0]
         return parsed
 
-    @abstractmethod
-    def start(self, items: Sequence[I]) -> Results[Any, R]:
-        """The items, encoded as examples, which must be those of toolkit-validate."""
+    def start(self, items: Sequence[I]) -> Any:
+        """The `Results` of the items as examples, which must be those of toolkit-validate.
+
+        By default of the folder that the function `encode(tokenizer, items)` of the class makes.
+        """
+        return self.read(self.encode(self.tokenizer, items))
 
     def read(self, folder: DataFolder) -> Any:
         """The results of a folder's only split, as toolkit-validate makes them."""

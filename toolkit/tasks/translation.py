@@ -35,7 +35,7 @@ from toolkit.metrics.translation import CorpusScore, corpus_scores
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Encoded, EncoderModel, Inputs
 from toolkit.reporting.tables import Table
-from toolkit.tasks.examples import Examples, SplitSource
+from toolkit.tasks.examples import Examples, SplitSource, pad_to_multiple
 from toolkit.tasks.predictions import Event, Results
 from toolkit.tasks.task import (
     C,
@@ -89,33 +89,7 @@ class TranslationBatch(NamedTuple):
     """Tokens of both sides."""
 
 
-class PairExamples(Examples[TranslationBatch]):
-    """Sources and targets, made of one split."""
-
-    def pair(
-        self,
-        objective: str,
-        pair_ids: IntArray,
-        texts: tuple[TokenTexts, TokenTexts],
-        vocabularies: tuple[Vocabulary, Vocabulary],
-    ) -> TranslationBatch:
-        """Sources and targets, both with their vocabularies, as a batch."""
-        (source, target), (read, generated) = texts, vocabularies
-        inside = np.arange(int(target.lengths.max()) + 1) <= target.lengths[:, None]
-        targets = add_eos(target, generated.sep, generated.pad, first=False)[inside]
-        return TranslationBatch(
-            inputs=to_source_inputs(source, read.sep, read.pad),
-            previous=torch.from_numpy(add_eos(target, generated.sep, generated.pad, first=True)),
-            selected=self.pad(np.flatnonzero(inside), 0),
-            targets=self.pad(targets, IGNORED),
-            ids=torch.from_numpy(pair_ids),
-            weights={objective: float(len(targets))},
-            sentences=len(pair_ids),
-            tokens=int((source.lengths + target.lengths + 2).sum()),
-        )
-
-
-class TranslationExamples(PairExamples):
+class TranslationExamples(Examples[TranslationBatch]):
     """The pairs of one split."""
 
     def __init__(self, c: TranslationConfig, source: SplitSource) -> None:
@@ -155,7 +129,32 @@ class TranslationExamples(PairExamples):
         source = split.source.take(pair_ids, self._source[ids])
         target = split.target.take(pair_ids, self._target[ids])
         vocabularies = split.tokenizer.vocabulary, split.tokenizer.target.vocabulary
-        return self.pair(OBJECTIVE, pair_ids, (source, target), vocabularies)
+        return make_pair_batch(
+            OBJECTIVE, pair_ids, (source, target), vocabularies, self.row_multiple
+        )
+
+
+def make_pair_batch(
+    objective: str,
+    pair_ids: IntArray,
+    texts: tuple[TokenTexts, TokenTexts],
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    row_multiple: int,
+) -> TranslationBatch:
+    """Sources and targets, both with their vocabularies, as a batch."""
+    (source, target), (read, generated) = texts, vocabularies
+    inside = np.arange(int(target.lengths.max()) + 1) <= target.lengths[:, None]
+    targets = add_eos(target, generated.sep, generated.pad, first=False)[inside]
+    return TranslationBatch(
+        inputs=to_source_inputs(source, read.sep, read.pad),
+        previous=torch.from_numpy(add_eos(target, generated.sep, generated.pad, first=True)),
+        selected=pad_to_multiple(np.flatnonzero(inside), 0, row_multiple),
+        targets=pad_to_multiple(targets, IGNORED, row_multiple),
+        ids=torch.from_numpy(pair_ids),
+        weights={objective: float(len(targets))},
+        sentences=len(pair_ids),
+        tokens=int((source.lengths + target.lengths + 2).sum()),
+    )
 
 
 def add_eos(text: TokenTexts, eos: int, pad: int, *, first: bool) -> IntArray:

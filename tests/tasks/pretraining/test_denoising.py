@@ -19,7 +19,14 @@ from toolkit.data.preprocess import preprocess
 from toolkit.data.samples.masking import HashNoise
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.pretraining.denoising import LENGTHS, SENTENCES, SLOTS, Infilling
+from toolkit.tasks.pretraining.denoising import (
+    LENGTHS,
+    SENTENCES,
+    SLOTS,
+    DenoisingConfig,
+    draw_lengths,
+    infill,
+)
 from toolkit.tasks.text_generation import TextGenerator
 from toolkit.training.run import run
 
@@ -30,6 +37,10 @@ def noise(number, seed=1):
     return HashNoise(seed, 1, np.array([number]))
 
 
+def make_config(mean, permutes):
+    return DenoisingConfig(poisson_lambda=mean, permute_sentences=permutes)
+
+
 def corrupt_by_loop(tokens, starts, sentences, how, draws):
     """The noise word by word, and the lengths of its spans."""
     words = []
@@ -37,13 +48,13 @@ def corrupt_by_loop(tokens, starts, sentences, how, draws):
         if start:
             words.append((sentence, []))
         words[-1][1].append(token)
-    if how.permutes:
+    if how.permute_sentences:
         keys = draws.grid(SENTENCES, max(sentences) + 1)[0]
         words.sort(key=lambda word: keys[word[0]])
-    budget, lengths, left = max(1, round(how.rate * len(words))), [], 0
+    budget, lengths, left = max(1, round(how.mask_rate * len(words))), [], 0
     uniform = draws.grid(LENGTHS, 4096)[0]
     while left < budget:
-        length = int(stats.poisson.ppf(uniform[len(lengths)], how.mean_length))
+        length = int(stats.poisson.ppf(uniform[len(lengths)], how.poisson_lambda))
         lengths.append(min(length, budget - left))
         left += lengths[-1]
     full, kept = sum(1 for it in lengths if it), []
@@ -73,32 +84,34 @@ def make_text(draw, words):
 @pytest.mark.parametrize("permutes", [False, True])
 @pytest.mark.parametrize("mean", [0.7, 3.0])
 def test_noise_equals_a_loop_over_words(permutes, mean):
-    draw, how = np.random.default_rng(0), Infilling(0.3, mean, permutes, MASK)
+    draw, how = np.random.default_rng(0), make_config(mean, permutes)
     for number in range(60):
         text = make_text(draw, 1 + number)
         expected, _ = corrupt_by_loop(*(part.tolist() for part in text), how, noise(number))
-        found = how.apply(*text, noise(number)).tolist()
+        found = infill(how, *text, noise(number), rate=0.3, mask=MASK).tolist()
         assert found == expected and len(found) <= len(text[0])
 
 
 def test_span_lengths_follow_the_poisson_distribution_and_cover_the_rate():
-    how, counts = Infilling(0.3, 3.0, False, MASK), Counter()
+    how, counts = make_config(3.0, False), Counter()
     for number in range(300):
-        lengths = how.draw_lengths(noise(number), 300)
+        lengths = draw_lengths(noise(number), 300, 3.0)
         assert lengths.sum() == 300
         counts.update(lengths[:-1].tolist())  # the last one is cut
     seen = [counts[n] for n in range(8)] + [sum(counts[n] for n in counts if n > 7)]
     expected = np.append(stats.poisson(3).pmf(np.arange(8)), stats.poisson(3).sf(7)) * sum(seen)
     assert stats.chisquare(seen, expected).pvalue > 1e-3
     text = np.arange(1000), np.ones(1000, bool), np.zeros(1000, np.int64)
-    assert len({*how.apply(*text, noise(1)).tolist()} - {MASK}) == 700
+    assert len({*infill(how, *text, noise(1), rate=0.3, mask=MASK).tolist()} - {MASK}) == 700
 
 
 def test_spans_of_length_zero_insert_masks():
-    how, draw = Infilling(0.3, 3.0, False, MASK), np.random.default_rng(0)
+    how, draw = make_config(3.0, False), np.random.default_rng(0)
     text = make_text(draw, 400)
-    lengths = [how.draw_lengths(noise(n), 120) for n in range(20)]
-    masks = [int((how.apply(*text, noise(n)) == MASK).sum()) for n in range(20)]
+    lengths = [draw_lengths(noise(n), 120, 3.0) for n in range(20)]
+    masks = [
+        int((infill(how, *text, noise(n), rate=0.3, mask=MASK) == MASK).sum()) for n in range(20)
+    ]
     assert masks == [len(it) for it in lengths]
     assert sum(int((it == 0).sum()) for it in lengths) > 10
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -14,64 +14,11 @@ from toolkit.config.declared import AtLeast, Options, PositiveFloat
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.masking import HashNoise, round_budget
 from toolkit.data.samples.sequence_pairs import TextSamples, TokenTexts
-from toolkit.tasks.examples import SplitSource
+from toolkit.tasks.examples import Examples, SplitSource
 from toolkit.tasks.pretraining.mlm import OpenFraction
-from toolkit.tasks.translation import PairExamples, SourceTargetTask, TranslationBatch
+from toolkit.tasks.translation import SourceTargetTask, TranslationBatch, make_pair_batch
 
 LENGTHS, SLOTS, SENTENCES = range(3)  # draws: each its own stream
-
-
-class Infilling(NamedTuple):
-    """Text infilling and sentence permutation (section 2.2), with their options."""
-
-    rate: float
-    mean_length: float
-    permutes: bool
-    mask: int
-
-    def apply(
-        self, tokens: IntArray, starts_word: BoolArray, sentences: IntArray, noise: HashNoise
-    ) -> IntArray:
-        """A text, of which each token belongs to a sentence 0, 1, .., as the encoder reads it.
-
-        Of n words, max(1, round(rate n)) are in spans that are drawn until there are enough, with
-        lengths from a Poisson distribution; the last one is cut. Each becomes one mask, those of
-        length 0 too, if this does not make the text longer. All orders of spans and of the other
-        words are equally likely. In the authors' code spans may overlap, so that fewer words are
-        masked.
-        """
-        if self.permutes:
-            keys = noise.grid(SENTENCES, int(sentences.max(initial=0)) + 1)[0]
-            order = np.argsort(keys[sentences], kind="stable")
-            tokens, starts_word = tokens[order], starts_word[order]
-        edges = np.append(np.flatnonzero(starts_word), len(tokens))
-        words = len(edges) - 1
-        budget = int(round_budget(np.array(words), self.rate))
-        lengths = self.draw_lengths(noise, budget)
-        sizes = np.ones(words - budget + len(lengths), np.int64)
-        chosen = np.argsort(noise.grid(SLOTS, len(sizes))[0])[: len(lengths)]
-        sizes[chosen] = lengths
-        ends = np.cumsum(sizes)
-        first, counts = edges[ends - sizes], edges[ends] - edges[ends - sizes]
-        counts[chosen] = 1
-        visible = tokens[ragged_arange(first, counts).clip(max=len(tokens) - 1)]
-        visible[(np.cumsum(counts) - counts)[chosen]] = self.mask
-        return visible
-
-    def draw_lengths(self, noise: HashNoise, budget: int) -> IntArray:
-        """Lengths of spans whose sum is the budget."""
-        mean, count, total = self.mean_length, 8, np.zeros(1, np.int64)
-        ratios = mean / np.arange(1, 64 + 4 * mean)
-        edges = np.exp(-mean) * np.append(1, ratios).cumprod().cumsum()
-        while total[-1] < budget:
-            count *= 2
-            lengths = np.searchsorted(edges, noise.grid(LENGTHS, count)[0], side="right")
-            total = np.cumsum(lengths)
-        last = int(np.searchsorted(total, budget))
-        lengths = lengths[: last + 1]
-        lengths[last] -= total[last] - budget
-        empty = lengths == 0
-        return lengths[~empty | (np.cumsum(empty) <= budget - np.count_nonzero(lengths))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +41,64 @@ class DenoisingConfig(Options, section="task"):
     sentences)."""
 
 
+def infill(
+    c: DenoisingConfig,
+    tokens: IntArray,
+    starts_word: BoolArray,
+    sentences: IntArray,
+    noise: HashNoise,
+    *,
+    rate: float,
+    mask: int,
+) -> IntArray:
+    """A text, of which each token belongs to a sentence 0, 1, .., as the encoder reads it: spans
+    are masked and sentences exchanged (section 2.2).
+
+    Of n words, max(1, round(rate n)) are in spans that are drawn until there are enough, with
+    lengths from a Poisson distribution; the last one is cut. Each becomes one mask, those of
+    length 0 too, if this does not make the text longer. All orders of spans and of the other
+    words are equally likely. In the authors' code spans may overlap, so that fewer words are
+    masked.
+    """
+    if c.permute_sentences:
+        keys = noise.grid(SENTENCES, int(sentences.max(initial=0)) + 1)[0]
+        order = np.argsort(keys[sentences], kind="stable")
+        tokens, starts_word = tokens[order], starts_word[order]
+    edges = np.append(np.flatnonzero(starts_word), len(tokens))
+    words = len(edges) - 1
+    budget = int(round_budget(np.array(words), rate))
+    lengths = draw_lengths(noise, budget, c.poisson_lambda)
+    sizes = np.ones(words - budget + len(lengths), np.int64)
+    chosen = np.argsort(noise.grid(SLOTS, len(sizes))[0])[: len(lengths)]
+    sizes[chosen] = lengths
+    ends = np.cumsum(sizes)
+    first, counts = edges[ends - sizes], edges[ends] - edges[ends - sizes]
+    counts[chosen] = 1
+    visible = tokens[ragged_arange(first, counts).clip(max=len(tokens) - 1)]
+    visible[(np.cumsum(counts) - counts)[chosen]] = mask
+    return visible
+
+
+def draw_lengths(noise: HashNoise, budget: int, mean: float) -> IntArray:
+    """Lengths of spans whose sum is the budget."""
+    count, total = 8, np.zeros(1, np.int64)
+    ratios = mean / np.arange(1, 64 + 4 * mean)
+    edges = np.exp(-mean) * np.append(1, ratios).cumprod().cumsum()
+    while total[-1] < budget:
+        count *= 2
+        lengths = np.searchsorted(edges, noise.grid(LENGTHS, count)[0], side="right")
+        total = np.cumsum(lengths)
+    last = int(np.searchsorted(total, budget))
+    lengths = lengths[: last + 1]
+    lengths[last] -= total[last] - budget
+    empty = lengths == 0
+    return lengths[~empty | (np.cumsum(empty) <= budget - np.count_nonzero(lengths))]
+
+
 OBJECTIVE = "denoising"
 
 
-class DenoisingExamples(PairExamples):
+class DenoisingExamples(Examples[TranslationBatch]):
     """The texts of one split; every epoch corrupts them in another way."""
 
     scheduled: ClassVar[tuple[str, ...]] = ("task.mask_rate",)
@@ -112,8 +113,7 @@ class DenoisingExamples(PairExamples):
         )
         self.text = self._samples, folder, split
         self._item_starts = column.item_starts
-        mask, options = folder.vocabulary.mask, (c.mask_rate, c.poisson_lambda, c.permute_sentences)
-        self._infilling = Infilling(*options, mask)
+        self._config = c
         self.lengths = self._samples.lengths - 1
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, c, source.seed)
 
@@ -125,17 +125,18 @@ class DenoisingExamples(PairExamples):
         items = np.searchsorted(self._item_starts, elements, side="right")
         starts_word[:, 1:] |= items[:, 1:] > items[:, :-1]
         starts_word[:, 1] = True
-        rate = self.source.schedules.value("task.mask_rate", epoch, self._infilling.rate)
-        infilling = self._infilling._replace(rate=float(rate))
+        rate = float(self.source.schedules.value("task.mask_rate", epoch, self._config.mask_rate))
+        mask = self._vocabulary.mask
         noised = []
         for row, kept in enumerate(texts.candidates):
             item = items[row, kept] - items[row, 1]
             draws = self.noise(ids[row : row + 1], epoch)
             text = texts.tokens[row, kept], starts_word[row, kept]
-            noised.append(infilling.apply(*text, item, draws))
+            noised.append(infill(self._config, *text, item, draws, rate=rate, mask=mask))
         source = TokenTexts(np.concatenate(noised), np.array([len(row) for row in noised]))
         target = TokenTexts(texts.tokens[texts.candidates], texts.candidates.sum(1))
-        return self.pair(OBJECTIVE, ids, (source, target), (self._vocabulary, self._vocabulary))
+        both = self._vocabulary, self._vocabulary
+        return make_pair_batch(OBJECTIVE, ids, (source, target), both, self.row_multiple)
 
 
 @register_task("denoising", DenoisingConfig())

@@ -209,10 +209,7 @@ class SquadPredictor(Predictor[tuple[str, str], AnswerPrediction]):
 
     fields = FIELDS
     columns = ("answer", "probability")
-
-    def start(self, items: Sequence[tuple[str, str]]) -> SquadResults:
-        results: SquadResults = self.read(encode_span_questions(self.tokenizer, items))
-        return results
+    encode = staticmethod(encode_span_questions)
 
 
 def best_spans(
