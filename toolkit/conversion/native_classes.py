@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,11 @@ PADDING_NOTE = (
     "sentence at a time, or export with --classes toolkit"
 )
 """A difference in spite of equal weights, measured on the dev set of UD English EWT."""
+NOT_NATIVE = (
+    "The architecture must be bert, convbert, deberta or modernbert as in Transformers, or "
+    "ltg_bert or gpt_bert as published, but this one {}. Nothing was written. Pass --classes "
+    "toolkit."
+)
 SHARED = tuple(f"{ENCODER}.embeddings.{part}." for part in ("words", "types", "positions", "norm"))
 
 
@@ -188,16 +193,8 @@ def export_native(
     run, sizes = read_config(folder)
     arch = select_arch(run, component)
     if differences := architectures.native_differences(run.arch.name, arch):
-        raise ToolkitError(
-            f"The architecture must be bert, convbert, deberta or modernbert as in Transformers, "
-            f"or ltg_bert or gpt_bert as published, but this one {' and '.join(differences)}. "
-            f"Nothing was written. Pass --classes toolkit."
-        )
-    if read_manifest(folder).base:  # adapters are merged with the weights that they change
-        saved = dict(load_checkpoint(folder, weights=weights).state_dict())
-    else:
-        saved = read_tensors(folder / weights_file(folder, weights))
-    task, found = select_component(run.task, saved, component)
+        raise ToolkitError(NOT_NATIVE.format(" and ".join(differences)))
+    task, found = select_component(run.task, read_merged(folder, weights), component)
     tokenizer, origin = Tokenizer.load(folder), read_origin(folder)
     model_type, names = choose_model_type(arch, task, origin)
     extra = read_tensors(folder / EXTRA_FILE) if (folder / EXTRA_FILE).exists() else {}
@@ -228,10 +225,6 @@ def export_native(
         )
 
     files.write_folder(target, fill)
-    padded = isinstance(arch, ConvBertConfig) and not arch.convolve_padding
-    needed = " and ".join(sorted({f"{it.partition('.')[0]}.py" for it in model_type.code.values()}))
-    code = f"copy {needed} of the model's authors into the folder" if needed else ""
-    notes = PADDING_NOTE * padded, dropout_note(arch), "" if names else head_note(task), code
     return {
         "class": classes[0],
         "parameters": parameters,
@@ -239,8 +232,15 @@ def export_native(
         "omitted_tensors": omitted,
         "tokenizer": plain.kind,
         "symbols": hf_config["vocab_size"],
-        "note": "; ".join(filter(None, notes)),
+        "note": "; ".join(filter(None, export_notes(model_type, arch, task, names))),
     }
+
+
+def read_merged(folder: Path, weights: str) -> dict[str, Tensor]:
+    """The tensors of a checkpoint; those of adapters are merged with the weights they change."""
+    if read_manifest(folder).base:
+        return dict(load_checkpoint(folder, weights=weights).state_dict())
+    return read_tensors(folder / weights_file(folder, weights))
 
 
 def class_name(
@@ -363,15 +363,25 @@ def dropout_note(arch: ArchConfig) -> str:
     )
 
 
-def head_note(task: ComponentConfig) -> str:
-    """A note on a head that is not exported although Transformers has classes for its task."""
-    if task.name not in heads.CLASS_ENDINGS:
-        return ""
-    kind = heads.head_option(task)
-    option = f"--task.head {kind}" if kind else f"--task {task.name}"
-    if task.config.layer_mixing:
-        option = "--task.layer-mixing true"
-    return f"no class of Transformers computes {option}: the head was not exported"
+def export_notes(
+    model_type: ModelType,
+    arch: ArchConfig,
+    task: ComponentConfig,
+    names: tensors.NameTable | None,
+) -> Iterator[str]:
+    """Notes on what an export lacks, needs or computes in another way."""
+    if isinstance(arch, ConvBertConfig) and not arch.convolve_padding:
+        yield PADDING_NOTE
+    yield dropout_note(arch)
+    if names is None and task.name in heads.CLASS_ENDINGS:
+        kind = heads.head_option(task)
+        option = f"--task.head {kind}" if kind else f"--task {task.name}"
+        if task.config.layer_mixing:
+            option = "--task.layer-mixing true"
+        yield f"no class of Transformers computes {option}: the head was not exported"
+    if model_type.code:
+        needed = sorted({f"{name.partition('.')[0]}.py" for name in model_type.code.values()})
+        yield f"copy {' and '.join(needed)} of the model's authors into the folder"
 
 
 def missing_native_class(path: Path, component: str | None = None) -> str:
