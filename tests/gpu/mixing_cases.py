@@ -23,7 +23,7 @@ from toolkit.nn.attention import (
 )
 from toolkit.nn.ops.attention import MASKED_SCORE
 from toolkit.nn.ops.kernel_inputs import MapSource, view_map
-from toolkit.nn.ops.mixed_attention import MixedAttention, mix_attention
+from toolkit.nn.ops.mixed_attention import mix_attention
 
 WIDTH, RELATIVE_WIDTH = 4, 6
 
@@ -74,7 +74,7 @@ def run_plain(sources: Tensors, parameters: Tensors, padding: Tensor | None, cas
     if padding is not None:
         masked = scores + padding[:, None, None].to(scores) * MASKED_SCORE
     weights = masked.softmax(-1)
-    return MixedAttention(scores, weights[:, : case.word_heads], weights[:, case.word_heads :])
+    return scores, weights[:, : case.word_heads], weights[:, case.word_heads :]
 
 
 def differentiate(run, case: MixingCase, kept: Tensor | None = None, dtype=None):

@@ -161,7 +161,7 @@ def attention_maps(
         return lambda _, args, inputs: maps.append(transform(attention.map(inputs).float()))
 
     def record_two_streams(_: TwoStreamMaps, args: Any, maps_of_streams: MixedAttention) -> None:
-        weights = torch.cat([maps_of_streams.words, maps_of_streams.positions], 1)
+        weights = torch.cat(maps_of_streams[1:], 1)
         maps.append(transform(weights.float()))
 
     hooks = []

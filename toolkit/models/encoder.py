@@ -24,7 +24,6 @@ from toolkit.models.packing import Packing, list_rows
 from toolkit.nn.attention import (
     Attention,
     Offsets,
-    OffsetVectors,
     PositionEmbedding,
     SequenceContext,
 )
@@ -246,8 +245,8 @@ class Encoder(LayeredEncoder):
         causal, values = inputs.causal, self.layer_values(tokens)
         sequence = SequenceContext(offsets, inputs.padding, causal=causal, rows=rows, values=values)
         if self.offset_embedding is not None:
-            vectors: OffsetVectors = self.offset_embedding(offsets.max_offset)
-            sequence = sequence._replace(offset_vectors=vectors.vectors, offset_rows=vectors.rows)
+            vectors, offset_rows = self.offset_embedding(offsets.max_offset)
+            sequence = sequence._replace(offset_vectors=vectors, offset_rows=offset_rows)
         return x, sequence, None
 
     def add_value_tables(self, number: int) -> None:

@@ -230,7 +230,7 @@ class GenerativeModel(EncoderModel):
         only the states of these positions are returned: (1, M, D).
         """
         assert not self.decoder_only or (encoded is None and padding is None), "it has no source"
-        source = None if encoded is None else CrossAttentionSource(encoded.states, padding)
+        source = None if encoded is None else (encoded.states, padding)
         if cache is None:
             return self.decoder(previous, source, selected)
         return self.decoder.decode_step(previous, cache, source, selected)
@@ -299,7 +299,7 @@ class EncoderDecoder(GenerativeModel):
         padding: Bool[Tensor, "N S"] | None = None,
     ) -> Float[Tensor, "B T S"]:
         """Mean weights of the heads of the last cross-attention; every row has a source."""
-        source, weights = CrossAttentionSource(encoded.states, padding), []
+        source, weights = (encoded.states, padding), []
         last = self.decoder.layers[-1]
         assert isinstance(last, TransformerLayer) and last.cross_attention is not None
         cross = last.cross_attention

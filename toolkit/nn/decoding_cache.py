@@ -6,9 +6,6 @@ K head width
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -24,30 +21,6 @@ def to_cache_dtype(x: Tensor) -> Tensor:
     shape and copy strided operands, at several times the cost.
     """
     return x.float() if x.dtype == torch.bfloat16 and x.device.type == "cpu" else x
-
-
-class RowReordering(NamedTuple):
-    """The previous row that each new row continues."""
-
-    previous_rows: Int[Tensor, " M"]
-    moved: Int[Tensor, " L"]
-    """New rows whose previous row has another index."""
-    kept_sources: Int[Tensor, " N"] | None = None
-    """Sources that remain, in this order; None if all remain in place."""
-
-    @staticmethod
-    def from_rows(
-        rows: Int[Tensor, " M"],
-        rows_per_source: int = 1,
-        source_count: int = 0,
-        new_rows_per_source: int = 1,
-    ) -> RowReordering:
-        """Row m continues row rows[m]; `source_count` is that before, 0 without sources."""
-        identity = torch.arange(len(rows), device=rows.device)
-        moved = (rows != identity).nonzero().flatten()
-        sources = rows[::new_rows_per_source] // rows_per_source
-        unchanged = len(sources) == source_count and torch.equal(sources, identity[:source_count])
-        return RowReordering(rows, moved, None if source_count == 0 or unchanged else sources)
 
 
 class KeyValueCache:
@@ -84,9 +57,8 @@ class KeyValueCache:
             buffer[: len(old)] = old[:, : self.rows]
         self._buffers = buffers
 
-    def reorder(self, reordering: RowReordering) -> None:
-        """Let row m continue row previous_rows[m]."""
-        rows, moved = reordering.previous_rows, reordering.moved
+    def reorder(self, rows: Int[Tensor, " M"], moved: Int[Tensor, " L"]) -> None:
+        """Let row m continue row rows[m]; `moved` are the rows for which that is another."""
         self.rows = len(rows)
         if not self._buffers:
             return
@@ -114,53 +86,34 @@ class ConvolutionCache:
         self._last = values[:, :, values.shape[2] - self.window :]
         return k, values
 
-    def reorder(self, reordering: RowReordering) -> None:
+    def reorder(self, rows: Int[Tensor, " M"], moved: Int[Tensor, " L"]) -> None:
         if self._last is not None:
-            self._last = self._last.index_select(0, reordering.previous_rows)
+            self._last = self._last.index_select(0, rows)
 
 
 AttentionCache = KeyValueCache | ConvolutionCache
 """Cache of one attention sublayer; `AttentionMap.init_cache` chooses the kind."""
 
 
-class EncoderKV(NamedTuple):
-    """Keys, values and padding of a source."""
+class SourceCache:
+    """Keys, values and padding of the source, shared by all rows of the source."""
 
-    k: Float[Tensor, "N H T K"]
-    v: Float[Tensor, "N H T K"]
-    padding: Bool[Tensor, "N T"] | None
-
-
-class EncoderKVCache:
-    """Keys and values of the source, shared by all rows of the source."""
+    kv: tuple[Float[Tensor, "N H T K"], Float[Tensor, "N H T K"], Bool[Tensor, "N T"] | None] | None
+    """None until the first step."""
 
     def __init__(self) -> None:
-        self._kv: EncoderKV | None = None
+        self.kv = None
 
-    def get_or_compute(self, compute: Callable[[], EncoderKV]) -> EncoderKV:
-        """The cached value; at the first call, that of `compute`."""
-        if self._kv is None:
-            self._kv = compute()
-        return self._kv
-
-    @property
-    def source_count(self) -> int:
-        return 0 if self._kv is None else len(self._kv.k)
-
-    def reorder(self, reordering: RowReordering) -> None:
-        """Select the remaining sources; rows of one source are adjacent before and after."""
-        sources = reordering.kept_sources
-        if self._kv is not None and sources is not None:
-            k, v, padding = self._kv
-            padding = None if padding is None else padding.index_select(0, sources)
-            self._kv = EncoderKV(k.index_select(0, sources), v.index_select(0, sources), padding)
+    def select(self, sources: Int[Tensor, " N"]) -> None:
+        """Keep these sources, in this order."""
+        assert self.kv is not None, "the source was read"
+        k, v, padding = self.kv
+        padding = None if padding is None else padding.index_select(0, sources)
+        self.kv = k.index_select(0, sources), v.index_select(0, sources), padding
 
 
-class LayerCache(NamedTuple):
-    """The caches of one layer of a decoder."""
-
-    self_attention: AttentionCache
-    cross_attention: EncoderKVCache | None = None
+LayerCache = tuple[AttentionCache, SourceCache | None]
+"""The caches of the attention of one layer of a decoder: to itself, and to a source."""
 
 
 class DecodingCache:
@@ -177,19 +130,19 @@ class DecodingCache:
         Rows of one source must be adjacent, the same number for each; sources may end. `beam` is
         the new number of rows per source if it changes.
         """
-        sources = self.source_count
-        rows_per_source = self.rows // sources if sources else 1
-        reordering = RowReordering.from_rows(
-            rows, rows_per_source, sources, beam or rows_per_source
-        )
+        count, identity = self.source_count, torch.arange(len(rows), device=rows.device)
+        moved = (rows != identity).nonzero().flatten()
+        rows_per_source = self.rows // count if count else 1
+        sources = rows[:: beam or rows_per_source] // rows_per_source
+        unchanged = len(sources) == count and torch.equal(sources, identity[:count])
         self.rows = len(rows)
-        for layer in self.layers:
-            layer.self_attention.reorder(reordering)
-            if layer.cross_attention is not None:
-                layer.cross_attention.reorder(reordering)
+        for own, source in self.layers:
+            own.reorder(rows, moved)
+            if source is not None and count and not unchanged:
+                source.select(sources)
 
     @property
     def source_count(self) -> int:
         """Number of sources in the cache; 0 before the first step."""
-        source = self.layers[0].cross_attention
-        return 0 if source is None else source.source_count
+        source = self.layers[0][1]
+        return 0 if source is None or source.kv is None else len(source.kv[0])

@@ -19,7 +19,7 @@ from toolkit.nn.attention import (
     StreamProjections,
     TwoStreamMaps,
 )
-from toolkit.nn.decoding_cache import EncoderKVCache, LayerCache
+from toolkit.nn.decoding_cache import LayerCache, SourceCache
 from toolkit.nn.init import INIT_STD
 from toolkit.nn.ops.batched_products import average_by_head
 from toolkit.nn.ops.convolution import mask_padding
@@ -273,16 +273,9 @@ class LayerStack(nn.ModuleList):
         return recomputed
 
 
-class LayerNames(NamedTuple):
-    """Names of a layer's parts, as checkpoints have them."""
-
-    attention: str
-    residual: str
-    """Of the residual connection of {}, the name of a sublayer."""
-
-
-ENCODER_NAMES = LayerNames("attention", "after_{}")
-GENERATIVE_NAMES = LayerNames("self_attention", "{}_residual")
+ENCODER_NAMES = "attention", "after_{}"
+"""Names of attention, and of the residual connection of a sublayer {}, as checkpoints have them."""
+GENERATIVE_NAMES = "self_attention", "{}_residual"
 
 
 class TransformerLayer(nn.Module):
@@ -304,21 +297,22 @@ class TransformerLayer(nn.Module):
         cross: CrossAttention | None = None,
         *,
         residual: Callable[[], Residual],
-        names: LayerNames = ENCODER_NAMES,
+        names: tuple[str, str] = ENCODER_NAMES,
     ) -> None:
         super().__init__()
-        self.names, self.convolution = names, None
-        parts = {names.attention: attention, "cross_attention": cross, "feed_forward": feed_forward}
+        self.attention_name, self.residual_name = names
+        self.convolution = None
+        parts = {names[0]: attention, "cross_attention": cross, "feed_forward": feed_forward}
         for name, part in parts.items():
             self.add_module(name, part)
             if part is not None:
-                self.add_module(names.residual.format(name), residual())
+                self.add_module(self.residual_name.format(name), residual())
 
     def init_cache(self) -> LayerCache:
         """Empty caches for decoding."""
-        attention: Attention = getattr(self, self.names.attention)
-        cross = None if self.cross_attention is None else EncoderKVCache()
-        return LayerCache(attention.map.init_cache(), cross)
+        attention: Attention = getattr(self, self.attention_name)
+        cross = None if self.cross_attention is None else SourceCache()
+        return attention.map.init_cache(), cross
 
     def forward(
         self,
@@ -329,7 +323,7 @@ class TransformerLayer(nn.Module):
     ) -> Float[Tensor, "C N D"]:
         """With `selected`, flat indices into B x S, the feed-forward network skips other tokens."""
         own_cache, source_cache = (None, None) if cache is None else cache
-        y = self.add(self.names.attention, x, sequence, own_cache)
+        y = self.add(self.attention_name, x, sequence, own_cache)
         if self.cross_attention is not None:
             y = self.add("cross_attention", y, sequence.source, source_cache)
         y = self.add("feed_forward", select_tokens(y, selected))
@@ -337,7 +331,7 @@ class TransformerLayer(nn.Module):
 
     def add(self, name: str, x: Float[Tensor, "B S D"], *context: object) -> Float[Tensor, "B S D"]:
         """x with the output of a sublayer added to it."""
-        residual: Residual = getattr(self, self.names.residual.format(name))
+        residual: Residual = getattr(self, self.residual_name.format(name))
         return residual(x, getattr(self, name)(residual.pre_norm_input(x), *context))
 
 
@@ -391,9 +385,9 @@ class TwoStreamLayer(nn.Module):
         """With `selected`, flat indices into B x S, only states of these tokens are returned."""
         words = self.words.project(x.words, sequence)
         positions = self.positions.project(x.positions, sequence)
-        maps = self.maps(words, positions, x.scores)
+        scores, of_words, of_positions = self.maps(words, positions, x.scores)
         return StreamStates(
-            self.words(x.words, words.v, maps.words, selected),
-            self.positions(x.positions, positions.v, maps.positions, selected),
-            maps.scores if self.passes_scores else None,
+            self.words(x.words, words.v, of_words, selected),
+            self.positions(x.positions, positions.v, of_positions, selected),
+            scores if self.passes_scores else None,
         )

@@ -18,7 +18,7 @@ from toolkit.nn.attention.inputs import (
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.maps import AttentionMap, SoftmaxMap
 from toolkit.nn.attention.projections import ConvolvedProjections, Projections, split_heads
-from toolkit.nn.decoding_cache import AttentionCache, EncoderKV, EncoderKVCache, to_cache_dtype
+from toolkit.nn.decoding_cache import AttentionCache, SourceCache, to_cache_dtype
 from toolkit.nn.ops.banded_convolution import dynamic_convolution
 from toolkit.nn.ops.convolution import DepthwiseConvolution, SeparableConvolution, mask_padding
 from toolkit.nn.ops.dropout import Dropout
@@ -103,7 +103,7 @@ class CrossAttention(nn.Module):
         self,
         x: Float[Tensor, "B S D"],
         source: CrossAttentionSource | None,
-        cache: EncoderKVCache | None = None,
+        cache: SourceCache | None = None,
     ) -> Float[Tensor, "B S D"]:
         """With a cache, the source is read at the first call and may be omitted afterwards."""
         p = self.project(x, source, cache)
@@ -117,18 +117,18 @@ class CrossAttention(nn.Module):
         self,
         x: Float[Tensor, "B S D"],
         source: CrossAttentionSource | None,
-        cache: EncoderKVCache | None = None,
+        cache: SourceCache | None = None,
     ) -> AttentionInputs:
         """The queries of all rows of a source are concatenated, as if they were one sequence."""
-
-        def read() -> EncoderKV:
+        if cache is not None and cache.kv is not None:
+            k, v, padding = cache.kv
+        else:
             assert source is not None, "the first call has a source"
-            k, v = split_heads(self.key_value(source.states), 2 * self.heads).chunk(2, 1)
+            states, padding = source
+            k, v = split_heads(self.key_value(states), 2 * self.heads).chunk(2, 1)
             if cache is not None:
                 k, v = to_cache_dtype(k).contiguous(), to_cache_dtype(v).contiguous()
-            return EncoderKV(k, v, source.padding)
-
-        k, v, padding = read() if cache is None else cache.get_or_compute(read)
+                cache.kv = k, v, padding
         q, beam = split_heads(self.query(x), self.heads), len(x) // len(k)
         if beam > 1:
             q = q.unflatten(0, (-1, beam)).transpose(1, 2).flatten(2, 3)

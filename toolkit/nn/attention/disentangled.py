@@ -189,12 +189,12 @@ class OffsetEmbedding(nn.Module):
         if torch.compiler.is_exporting():  # lengths are symbols
             offsets = torch.arange(-max_offset, max_offset + 1, device=self.table.weight.device)
             buckets = clipped_buckets(offsets, self.buckets, self.max_distance)
-            return OffsetVectors(self.norm(self.table.weight), self.rows + buckets)
+            return self.norm(self.table.weight), self.rows + buckets
         first, end, rows = bucket_rows(max_offset, self.buckets, self.max_distance)
         vectors = self.norm(self.table.weight[first:end])
         if rows is not None:
             rows = copy_to_device(rows, vectors.device)
-        return OffsetVectors(vectors, rows)
+        return vectors, rows
 
 
 @lru_cache(maxsize=8)

@@ -236,11 +236,8 @@ def sum_by_offset(
     return apply_linear(weights, add, read)
 
 
-class CrossAttentionSource(NamedTuple):
-    """The encoded source; several adjacent rows of the decoder may share one."""
-
-    states: Float[Tensor, "N T D"]
-    padding: Bool[Tensor, "N T"] | None = None
+CrossAttentionSource = tuple[Float[Tensor, "sources T D"], Bool[Tensor, "sources T"] | None]
+"""States and padding of the source; several adjacent rows of the decoder may share one."""
 
 
 class SequenceContext(NamedTuple):

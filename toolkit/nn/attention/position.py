@@ -68,12 +68,9 @@ class PositionEmbedding(nn.Module, ABC):
         """Vectors of the position ids of tokens x; None means start, start + 1, ... in each row."""
 
 
-class OffsetVectors(NamedTuple):
-    """Vectors of the offsets -m .. m of a batch, shared by all layers."""
-
-    vectors: Float[Tensor, "R E"]
-    rows: Int[Tensor, " O"] | None
-    """Row of each offset, if several share one; O = 2 m + 1."""
+OffsetVectors = tuple[Float[Tensor, "R E"], Int[Tensor, " O"] | None]
+"""Vectors of the offsets -m .. m of a batch, shared by all layers, and the row of each offset, if
+several share one; O = 2 m + 1."""
 
 
 class Position(Generic[O]):

@@ -51,7 +51,8 @@ class TwoStreamMaps(nn.Module, ABC):
         scores = self.combine(word_maps, position_maps, previous_scores)
         weights = self.weights(scores, words.sequence.padding)
         # Not slices: their gradients would be padded with zeros and added.
-        return MixedAttention(scores, *weights.split((words.q.shape[1], positions.q.shape[1]), 1))
+        of_words, of_positions = weights.split((words.q.shape[1], positions.q.shape[1]), 1)
+        return scores, of_words, of_positions
 
     @abstractmethod
     def combine(

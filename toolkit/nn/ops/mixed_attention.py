@@ -14,7 +14,7 @@ counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -29,12 +29,8 @@ MIX = "Tensor[] sources, int[] kinds, Tensor weight, Tensor bias, Tensor slope"
 NORMALIZE = "Tensor scores, Tensor? padding, Tensor? seed, float rate"
 
 
-class MixedAttention(NamedTuple):
-    """Scores, and the weights of the heads of words and of positions."""
-
-    scores: Float[Tensor, "B H S T"]
-    words: Float[Tensor, "B h S T"]
-    positions: Float[Tensor, "B g S T"]
+MixedAttention = tuple[Float[Tensor, "B H S T"], Float[Tensor, "B h S T"], Float[Tensor, "B g S T"]]
+"""Scores, and the weights of the heads of words and of positions."""
 
 
 def mix_attention(
@@ -56,7 +52,7 @@ def mix_attention(
     scores, words, positions = _MixedAttention.apply(
         *parameters, padding, seed, dropout, word_heads, kinds, *tensors
     )
-    return MixedAttention(scores, words, positions)
+    return scores, words, positions
 
 
 @define("toolkit::mix_maps", schema=f"({MIX}) -> Tensor")
