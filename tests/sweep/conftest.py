@@ -3,7 +3,6 @@ import pytest
 from toolkit.sweep.ranking import (
     GridPoint,
     MetricSource,
-    Outcome,
     group_by_configuration,
     rank_configurations,
 )
@@ -17,7 +16,7 @@ def outcome():
 
     def make(seed, loss, **values):
         valid = {"valid": {"loss": loss, "accuracy": -loss}}
-        return Outcome(GridPoint(values, seed), {"valid": valid})
+        return (GridPoint(values, seed), {"valid": valid})
 
     return make
 

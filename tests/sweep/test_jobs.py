@@ -12,7 +12,6 @@ import pytest
 from toolkit.reporting.console import Console, TrainingConsole
 from toolkit.sweep import jobs
 from toolkit.sweep.jobs import (
-    JobResult,
     SweepJob,
     SweepProgress,
     allocate_slots,
@@ -33,8 +32,8 @@ LOOP = "i=0; while [ $i -lt 300 ]; do sleep 0.05; i=$((i + 1)); done"  # ends ev
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
-def job(folder, name, command="true"):
-    return SweepJob(name=name, command=["sh", "-c", command], folder=folder / name)
+def job(folder, name, command="true", **ended):
+    return SweepJob(name=name, command=["sh", "-c", command], folder=folder / name, **ended)
 
 
 def ended(jobs, slots=({},)):
@@ -136,7 +135,7 @@ def test_a_job_that_does_not_end_with_its_sweep_keeps_its_lock(tmp_path, monkeyp
         "from pathlib import Path; from toolkit.sweep.jobs import *; import os, sys, time\n"
         f"command = [sys.executable, '-c', {HOLD + 'time.sleep(60)'!r}, sys.argv[1]]\n"
         "job = SweepJob(name='a', command=command, folder=Path(sys.argv[1]))\n"
-        "process = start_job(job, {}).process\n"
+        "start_job(job, {}); process = job.process\n"
         "while not os.path.getsize(os.path.join(sys.argv[1], 'log.txt')): time.sleep(0.02)\n"
         "print(process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
@@ -207,8 +206,10 @@ def watched(folder):
     screen = Console(file=out, width=100, color_system=None)
     with SweepProgress(jobs, total=3, console=screen) as watch:
         watch(jobs, {})
-        watch(jobs[1:], {"a": JobResult(0, 61.0, "")})
-        watch([], {"a": JobResult(0, 61.0, ""), "b": JobResult(2, 5.0, "no such folder")})
+        ended = job(folder, "a", seconds=61.0)
+        watch(jobs[1:], {"a": ended})
+        failed = job(folder, "b", exit_code=2, seconds=5.0, reason="no such folder")
+        watch([], {"a": ended, "b": failed})
     return out.getvalue()
 
 
@@ -231,7 +232,7 @@ def test_sweep_progress_shows_the_loss_of_what_runs_and_the_time_left_for_all(tm
             values = {"update": update, "epoch": 1, "loss": 50 / update}
             TrainingConsole(total_updates=40, console=screen).write("train", values)
         screen.file.close()
-        watch(both[1:], {"a": JobResult(0, 61.0, "")})
+        watch(both[1:], {"a": job(tmp_path, "a", seconds=61.0)})
         text = watch.text(watch.started_at + 100)  # 100 s for 1.25 of 2 runs
     assert text == "2 of 3 runs, loss 5.000 at update 10/40, 1:00 left"
 

@@ -1,7 +1,6 @@
 import json
 import math
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from toolkit.metrics.seeds import compare_pairs
 from toolkit.sweep.ranking import (
     GridPoint,
     MetricSource,
-    Outcome,
     group_by_configuration,
     load_result,
     rank_configurations,
@@ -41,7 +39,7 @@ def among_the_best(ranking):
 def test_rows_are_distinguished_by_pairs_that_their_own_spread_would_hide(ranking):
     found = ranking(CLEAR)
     assert (found.best, found.tests) == (0, 3) and among_the_best(found) == {"a", "c"}
-    assert found.rows[1].configuration.summary.standard_error > 5
+    assert found.rows[1].summary.standard_error > 5
 
 
 def test_p_is_corrected_for_all_pairs_of_rows(ranking):
@@ -55,7 +53,7 @@ def test_ranking_ignores_the_order_of_rows_and_seeds(outcome):
 
     def rank(outcomes):
         found = rank_configurations(group_by_configuration(outcomes, LOSS), "loss", "mean")
-        return {row.configuration.point.configuration: (row.value, row.p) for row in found.rows}
+        return {row.point.configuration: (row.value, row.p) for row in found.rows}
 
     shuffled = random.Random(1).sample(runs, len(runs))
     assert rank(shuffled) == rank(runs)
@@ -101,7 +99,7 @@ CONFIG = {
 
 
 def run(**result):
-    return Outcome(GridPoint({}, 0), {"valid": {"valid": {"loss": 9.0}}, **result})
+    return (GridPoint({}, 0), {"valid": {"valid": {"loss": 9.0}}, **result})
 
 
 def value(outcome, source):
@@ -120,7 +118,7 @@ def test_a_metric_that_no_run_has_is_rejected_and_one_that_some_have_is_nan_for_
     without = run(valid={"valid": {"accuracy": 0.5}}, best=None)
     with pytest.raises(ToolkitError, match="metric must be a metric of the validation on"):
         group_by_configuration([without], LOSS)
-    other = replace(run(best=None), point=GridPoint({}, 1))
+    other = GridPoint({}, 1), run(best=None)[1]
     [found] = group_by_configuration([without, other], LOSS)
     assert math.isnan(found.by_seed[0]) and found.by_seed[1] == 9.0
 

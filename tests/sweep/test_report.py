@@ -10,7 +10,6 @@ from toolkit.sweep import report
 from toolkit.sweep.ranking import (
     GridPoint,
     MetricSource,
-    Outcome,
     group_by_configuration,
     rank_configurations,
 )
@@ -41,7 +40,7 @@ def train(tmp_path):
         (folder / "options.yaml").write_text(json.dumps(config))
         metrics = {"dev": {"loss": losses[max(losses)]}}
         result = {"updates": max(losses), "seconds": 1.0, "valid": metrics, "best": None}
-        return Outcome(point, result)
+        return point, result
 
     return make
 
@@ -123,7 +122,7 @@ def test_comparison_table_shows_the_statistic_that_rows_are_ranked_by(ranking):
 def run(seed, speed, **costs):
     train = {"tokens_per_second": speed, "peak_memory_gib": 0.5}
     result = {"valid": {"valid": {"loss": 2.0}}, "train": train, **costs}
-    return Outcome(GridPoint({"x": "a"}, seed), result)
+    return (GridPoint({"x": "a"}, seed), result)
 
 
 def cost_row(*outcomes):
@@ -152,7 +151,7 @@ def tried(outcome):
 
 
 def values(ranking):
-    return [tuple(row.configuration.point.values.values()) for row in ranking.rows]
+    return [tuple(row.point.values.values()) for row in ranking.rows]
 
 
 def test_the_best_value_is_chosen_for_each_variant(tried):

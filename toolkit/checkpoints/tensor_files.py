@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -71,12 +71,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
 
 
-class TensorChunk(NamedTuple):
-    """Consecutive rows of a tensor, and their file."""
-
-    start: int
-    shape: tuple[int, ...]
-    file: Path
+TensorChunk = tuple[int, tuple[int, ...], Path]
+"""Consecutive rows of a tensor: the first one, their shape, and their file."""
 
 
 class LazyTensor:
@@ -84,29 +80,28 @@ class LazyTensor:
 
     def __init__(self, name: str, chunks: Iterable[TensorChunk]) -> None:
         self.name, self.chunks = name, sorted(chunks)
-        count = 0
-        for chunk in self.chunks:
-            fits = chunk.shape[1:] == self.chunks[0].shape[1:] and chunk.start == count
-            if not fits or (not chunk.shape and len(self.chunks) > 1):
+        count, (_, first, _) = 0, self.chunks[0]
+        for start, shape, file in self.chunks:
+            fits = shape[1:] == first[1:] and start == count
+            if not fits or (not shape and len(self.chunks) > 1):
                 raise ToolkitError(
-                    f"{chunk.file} must continue with row {count} of {name}, but has shape "
-                    f"{list(chunk.shape)} from row {chunk.start}. Use another checkpoint."
+                    f"{file} must continue with row {count} of {name}, but has shape "
+                    f"{list(shape)} from row {start}. Use another checkpoint."
                 )
-            count += chunk.shape[0] if chunk.shape else 0
-        first = self.chunks[0].shape
+            count += shape[0] if shape else 0
         self.shape = torch.Size([count, *first[1:]] if first else [])
 
     def __getitem__(self, rows: slice | EllipsisType) -> Tensor:
         if isinstance(rows, EllipsisType):
-            return self[:] if self.shape else read_chunk(self.name, self.chunks[0], None)
-        start, end, _ = rows.indices(self.shape[0])
+            return self[:] if self.shape else read_chunk(self.name, self.chunks[0][2], None)
+        low, high, _ = rows.indices(self.shape[0])
         overlaps = [
-            (chunk, slice(max(0, start - chunk.start), min(chunk.shape[0], end - chunk.start)))
-            for chunk in self.chunks
-            if chunk.start < end and start < chunk.start + chunk.shape[0]
+            (file, slice(max(0, low - start), min(shape[0], high - start)))
+            for start, shape, file in self.chunks
+            if start < high and low < start + shape[0]
         ]
-        overlaps = overlaps or [(self.chunks[0], slice(0, 0))]
-        parts = [read_chunk(self.name, chunk, inner) for chunk, inner in overlaps]
+        overlaps = overlaps or [(self.chunks[0][2], slice(0, 0))]
+        parts = [read_chunk(self.name, file, inner) for file, inner in overlaps]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
@@ -120,13 +115,13 @@ def open_tensors(files: Iterable[Path]) -> dict[str, LazyTensor]:
             for name in file.keys():  # noqa: SIM118 - no mapping
                 shape = tuple(file.get_slice(name).get_shape())
                 start = offsets[name][STARTS_KEY][0] if shape and offsets else 0
-                chunks.setdefault(name, []).append(TensorChunk(start, shape, path))
+                chunks.setdefault(name, []).append((start, shape, path))
     return {name: LazyTensor(name, parts) for name, parts in chunks.items()}
 
 
-def read_chunk(name: str, chunk: TensorChunk, rows: slice | None) -> Tensor:
-    """Some rows of a chunk; None reads a scalar."""
-    with open_file(chunk.file) as file:
+def read_chunk(name: str, path: Path, rows: slice | None) -> Tensor:
+    """Some rows of the tensor of this name in a file; None reads a scalar."""
+    with open_file(path) as file:
         tensor: Tensor = file.get_tensor(name) if rows is None else file.get_slice(name)[rows]
         return tensor
 

@@ -358,7 +358,9 @@ def describe_run(checkpoint: Path, run: RunConfig) -> list[str]:
     parts = ["## Training\n", *(f"* {name}: {value}" for name, value in rows.items() if value), ""]
     metrics = {
         f"{split}: {name}": f"{value:,.6g}"
-        for split, values in (state.validation.latest if state and state.validation else {}).items()
+        for split, values in (
+            state.validation["latest"] if state and state.validation else {}
+        ).items()
         for name, value in values.items()
     }
     if metrics:

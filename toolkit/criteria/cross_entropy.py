@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -168,44 +168,35 @@ def projected_cross_entropy(
     return total
 
 
-class Chunk(NamedTuple):
-    """Some rows of the states, and their targets."""
-
-    rows: slice
-    states: Float[Tensor, "n E"]
-    targets: Int[Tensor, " n"]
-    valid: Bool[Tensor, " n"]
-
-
-def split_chunks(states: Tensor, targets: Tensor) -> Iterator[Chunk]:
-    """Chunks of rows whose logits exist at the same time."""
+def split_chunks(states: Tensor, targets: Tensor) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
+    """Rows whose logits exist at the same time, their states, and their targets, where valid."""
     size = ROWS_PER_CHUNK.get(states.device.type, ROWS_PER_CHUNK["cuda"])
     valid = targets != IGNORED
     targets = targets * valid
     for start in range(0, len(states), size):
         rows = slice(start, start + size)
-        yield Chunk(rows, states[rows], targets[rows], valid[rows])
+        yield rows, states[rows], targets[rows], valid[rows]
 
 
 def split_logits(prediction: ProjectedClasses) -> Iterator[Float[Tensor, "n P"]]:
     """The logits of each chunk of rows, as the loss computes them; -inf from column C on."""
     states, table, bias, targets, cap = prediction
     x, weight, offset = pad_classes(*cast_operands(states, table, bias))
-    for chunk in split_chunks(x, targets):
+    for _, chunk, _, _ in split_chunks(x, targets):
         with torch.autocast(states.device.type, enabled=False):
             logits = compute_chunk_logits(chunk, weight, offset, len(table), cap)
         yield logits
 
 
 def compute_chunk_logits(
-    chunk: Chunk,
+    states: Float[Tensor, "n E"],
     weight: Float[Tensor, "P E"],
     bias: Float[Tensor, " P"] | None,
     classes: int,
     cap: float | None,
 ) -> Float[Tensor, "n P"]:
     """The logits of P >= C padded classes; -inf from column C on."""
-    logits = soft_cap(F.linear(chunk.states, weight, bias), cap)
+    logits = soft_cap(F.linear(states, weight, bias), cap)
     if classes < len(weight):
         logits[:, classes:].fill_(-torch.inf)  # an assignment makes a tensor on the host
     return logits
@@ -235,14 +226,14 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             torch.zeros_like(bias, dtype=precise) if bias is not None and needed[2] else None,
         ]
         with torch.autocast(states.device.type, enabled=False):
-            for chunk in split_chunks(x, targets):
+            for rows, chunk, correct, valid in split_chunks(x, targets):
                 logits = compute_chunk_logits(chunk, weight, offset, len(table), cap)
                 slope = 1 - (logits / cap).square() if cap else None  # of the soft cap
-                total += replace_by_gradient(logits, chunk, len(table), smoothing, z)
+                total += replace_by_gradient(logits, correct, valid, len(table), smoothing, z)
                 if slope is not None:
                     logits.mul_(slope.clamp_(min=0))  # 0 from column C on
                 if any(needed):
-                    add_gradients(gradients, chunk, logits, weight)
+                    add_gradients(gradients, rows, chunk, logits, weight)
         ctx.save_for_backward(*gradients)
         ctx.dtypes = [None if it is None else it.dtype for it in (states, table, bias)]
         return total
@@ -256,45 +247,51 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def replace_by_gradient(
-    logits: Float[Tensor, "n P"], chunk: Chunk, classes: int, smoothing: float, z: float
+    logits: Float[Tensor, "n P"],
+    targets: Int[Tensor, " n"],
+    valid: Bool[Tensor, " n"],
+    classes: int,
+    smoothing: float,
+    z: float,
 ) -> Float[Tensor, ""]:
     """The loss of a chunk; its gradient takes the place of the logits, in their precision."""
     if triton_runs(logits.device, logits.dtype) and not z:
         kernel = linear.replace_by_gradient
-        losses: Tensor = kernel(logits, chunk.targets, chunk.valid, classes, smoothing)
+        losses: Tensor = kernel(logits, targets, valid, classes, smoothing)
         return losses.sum()
     total = logits.new_zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
-    for rows, targets, valid in split_rows(logits, chunk.targets, chunk.valid):
+    for rows, correct, counts in split_rows(logits, targets, valid):
         log_p = rows.to(total.dtype).log_softmax(-1)
-        scores = log_p.gather(-1, targets[:, None])[:, 0]
+        scores = log_p.gather(-1, correct[:, None])[:, 0]
         if smoothing:
             scores = (1 - smoothing) * scores + smoothing * log_p[:, :classes].mean(-1)
-        total -= (scores * valid).sum()
+        total -= (scores * counts).sum()
         p = log_p.exp_()
         if z:
             log_z = rows.to(total.dtype).logsumexp(-1, keepdim=True)
-            total += z * (log_z[:, 0].square() * valid).sum()
+            total += z * (log_z[:, 0].square() * counts).sum()
             p *= 1 + 2 * z * log_z
         if smoothing:
             p[:, :classes] -= smoothing / classes
-        p.scatter_add_(-1, targets[:, None], p.new_full((len(p), 1), smoothing - 1))
-        torch.mul(p, valid[:, None], out=p)
+        p.scatter_add_(-1, correct[:, None], p.new_full((len(p), 1), smoothing - 1))
+        torch.mul(p, counts[:, None], out=p)
         rows.copy_(p)
     return total
 
 
 def add_gradients(
     gradients: list[Tensor | None],
-    chunk: Chunk,
+    rows: slice,
+    states: Float[Tensor, "n E"],
     of_logits: Float[Tensor, "n P"],
     weight: Float[Tensor, "P E"],
 ) -> None:
     """Add a chunk's gradients to those of states, table and bias; they are 0 from column C on."""
     of_states, of_table, of_bias = gradients
     if of_states is not None:
-        of_states[chunk.rows] = of_logits @ weight
+        of_states[rows] = of_logits @ weight
     if of_table is not None:
-        of_table += (of_logits.mT @ chunk.states)[: len(of_table)]
+        of_table += (of_logits.mT @ states)[: len(of_table)]
     if of_bias is not None:
         of_bias += of_logits.sum(0, dtype=of_bias.dtype)[: len(of_bias)]
 

@@ -74,9 +74,9 @@ class Watchdog:
             try:
                 self.poll()
             except RuntimeError:  # the store is closed, since its process has ended
-                self.failure = RankFailure("died", "rank 0 died: its store is closed.")
+                self.failure = "died", "rank 0 died: its store is closed."
             if self.failure:
-                grace = 0.0 if self.failure.kind in ("stalled", "silent") else GRACE_SECONDS
+                grace = 0.0 if self.failure[0] in ("stalled", "silent") else GRACE_SECONDS
                 if not self.closing.wait(grace):
                     self.abort()
 
@@ -86,8 +86,8 @@ class Watchdog:
         heartbeats, published = self.read_heartbeats()
         mine = None if published else find_failure(heartbeats, self.world.rank, self.timeout)
         if mine:
-            published = self.store.compare_set("failure", "", json.dumps(asdict(mine))).decode()
-        self.failure = RankFailure(**json.loads(published)) if published else None
+            published = self.store.compare_set("failure", "", json.dumps(mine)).decode()
+        self.failure = tuple(json.loads(published)) if published else None
 
     def send_heartbeat(self) -> None:
         self.heartbeats_sent += 1
@@ -152,20 +152,20 @@ class Watchdog:
     def abort(self) -> None:
         """Report the failure, dump all stacks and exit the process: the main thread may hang."""
         self.ending.acquire()  # never released: only one thread reports
-        failure = self.failure
-        assert failure, "a rank is aborted because of a failure"
+        assert self.failure, "a rank is aborted because of a failure"
+        kind, text = self.failure
         folder = self.folder
         with suppress(OSError):  # a full disk, or one that is gone, must not keep a rank alive
             if folder and folder.is_dir():
                 with open_unlinked(folder / f"stacks_rank{self.world.rank}.txt", "wb") as file:
                     faulthandler.dump_traceback(file)
-        if failure.kind in ("stalled", "silent"):
+        if kind in ("stalled", "silent"):
             print(f"rank {self.world.rank} is in:", file=sys.stderr, flush=True)
             faulthandler.dump_traceback(2)
-        if failure.kind == "failed":
+        if kind == "failed":
             system.wait_to_be_ended()
-        advice = "" if failure.kind == "failed" else " Run the same command to resume."
-        message = f"rank {self.world.rank} exits: {failure.text}{advice}"
+        advice = "" if kind == "failed" else " Run the same command to resume."
+        message = f"rank {self.world.rank} exits: {text}{advice}"
         print(message, file=sys.stderr, flush=True)
         if self.world.is_main:
             time.sleep(2 * HEARTBEAT_SECONDS)  # the others read the failure from this store
@@ -209,13 +209,8 @@ class Heartbeat:
     """Time since its latest heartbeat, by the clock of the rank that reads it."""
 
 
-@dataclass(frozen=True)
-class RankFailure:
-    """Why the ranks cannot continue."""
-
-    kind: str
-    """died, failed, silent or stalled."""
-    text: str
+RankFailure = tuple[str, str]
+"""Why the ranks cannot continue: died, failed, silent or stalled; and a sentence."""
 
 
 def find_failure(heartbeats: Sequence[Heartbeat], rank: int, timeout: float) -> RankFailure | None:
@@ -224,17 +219,17 @@ def find_failure(heartbeats: Sequence[Heartbeat], rank: int, timeout: float) -> 
     alive = [it for it in others if it.state == ALIVE]
     for it in alive:
         if it.host == mine.host and not is_running(it.pid):
-            return RankFailure(
+            return (
                 "died",
                 f"rank {it.rank} died: its process {it.pid} is gone, possibly killed because "
                 f"memory ran out. It was last in {it.location}.",
             )
     for it in others:
         if it.state not in (ALIVE, DONE):
-            return RankFailure("failed", f"rank {it.rank} failed with {it.state.rstrip('.')}.")
+            return "failed", f"rank {it.rank} failed with {it.state.rstrip('.')}."
     for it in alive:
         if it.silent_seconds > timeout:
-            return RankFailure(
+            return (
                 "silent",
                 f"rank {it.rank} has sent no heartbeat for {it.silent_seconds:.0f} s. It was last "
                 f"in {it.location}.",
@@ -253,9 +248,9 @@ def find_stalled_rank(heartbeats: Sequence[Heartbeat], timeout: float) -> RankFa
     )
     last = min(heartbeats, key=lambda it: it.entered)
     if last.entered == longest.entered:
-        return RankFailure("stalled", f"{waited}, as all ranks do: the network may be at fault.")
+        return "stalled", f"{waited}, as all ranks do: the network may be at fault."
     doing = "has finished" if last.state == DONE else f"is in {last.location}"
-    return RankFailure("stalled", f"rank {last.rank} is stalled: {waited}; it {doing}.")
+    return "stalled", f"rank {last.rank} is stalled: {waited}; it {doing}."
 
 
 def process_namespace() -> str:

@@ -248,11 +248,12 @@ class PlateauConfig(WarmupConfig):
 
 
 class PlateauState(TypedDict):
-    """State of a Plateau in a checkpoint."""
-
     factor: float
     best: float | None
     bad_validations: Count
+
+
+"""State of a Plateau in a checkpoint."""
 
 
 @register_lr_scheduler("plateau", PlateauConfig())

@@ -158,10 +158,11 @@ def resolve_precision(name: str, device: torch.device) -> str:
 
 
 class LossScaleState(TypedDict):
-    """State of a LossScale in a checkpoint."""
-
     scale: float
     good: float
+
+
+"""State of a LossScale in a checkpoint."""
 
 
 class LossScale:
@@ -263,10 +264,11 @@ SIGMAS = 6.0
 
 
 class SpikeState(TypedDict):
-    """State of a SpikeDetector in a checkpoint."""
-
     taken: Count
     values: list[list[float]]
+
+
+"""State of a SpikeDetector in a checkpoint."""
 
 
 class SpikeDetector:

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
@@ -43,38 +43,25 @@ ENDING_SECONDS = 60.0
 LOG_FILE = "log.txt"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class SweepJob:
-    """A command to run, and its save folder."""
+    """A command to run, its process once it has started, and how it ended."""
 
     name: str
     command: Sequence[str]
     folder: Path
     """Save folder of the run; also contains the log."""
-
-
-@dataclass(frozen=True)
-class JobResult:
-    """Exit code, time and reason of failure of a job that ended."""
-
-    exit_code: int
-    seconds: float
-    reason: str
-    """Last line of the log of a failed job, else empty."""
-
-
-@dataclass
-class RunningJob:
-    """A job with its process."""
-
-    job: SweepJob
-    process: subprocess.Popen[bytes]
-    started_at: float
+    process: subprocess.Popen[bytes] = field(init=False)
+    started_at: float = 0.0
     stop_requested: bool = False
+    exit_code: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+    """Why it failed: the last line of its log, or the signal; else empty."""
 
 
-JobCallback = Callable[[Sequence[SweepJob], Mapping[str, JobResult]], object]
-"""Called regularly with the running jobs and the results of the others."""
+JobCallback = Callable[[Sequence[SweepJob], Mapping[str, SweepJob]], object]
+"""Called regularly with the running jobs, and with those that have ended, by name."""
 
 
 def run_all(
@@ -86,7 +73,7 @@ def run_all(
     others. The first signal terminates running jobs, the second one kills them. An exception, such
     as a BrokenPipeError of the callback, terminates them too and is raised when they have ended.
     """
-    waiting, running, ended = deque(jobs), dict[int, RunningJob](), dict[str, JobResult]()
+    waiting, running, ended = deque(jobs), dict[int, SweepJob](), dict[str, SweepJob]()
     with catch_signals() as received:
         try:
             while running or (waiting and not received):
@@ -94,14 +81,17 @@ def run_all(
                 for slot in [] if received else free[: len(waiting)]:
                     job = waiting.popleft()
                     try:
-                        running[slot] = start_job(job, slots[slot])
+                        start_job(job, slots[slot])
+                        running[slot] = job
                     except ToolkitError as error:
-                        ended[job.name] = JobResult(1, 0.0, str(error))
+                        job.exit_code, job.reason = 1, str(error)
+                        ended[job.name] = job
                 if received:
                     stop_jobs(running.values(), kill=len(received) > 1)
-                for running_job in pop_ended(running):
-                    ended[running_job.job.name] = collect_result(running_job)
-                callback([running_job.job for running_job in running.values()], ended)
+                for job in pop_ended(running):
+                    collect_result(job)
+                    ended[job.name] = job
+                callback([*running.values()], ended)
                 time.sleep(POLL_SECONDS)
         finally:
             while running:
@@ -111,23 +101,23 @@ def run_all(
     return received[0] if received else 0
 
 
-def stop_jobs(running: Iterable[RunningJob], *, kill: bool) -> None:
+def stop_jobs(running: Iterable[SweepJob], *, kill: bool) -> None:
     """Ask the jobs, once each, to save and end; or kill them."""
-    for running_job in running:
+    for job in running:
         if kill:
-            running_job.process.kill()
-        elif not running_job.stop_requested:
-            running_job.process.terminate()
-        running_job.stop_requested = True
+            job.process.kill()
+        elif not job.stop_requested:
+            job.process.terminate()
+        job.stop_requested = True
 
 
-def pop_ended(running: dict[int, RunningJob]) -> list[RunningJob]:
+def pop_ended(running: dict[int, SweepJob]) -> list[SweepJob]:
     """Remove the jobs that have ended from their slots, and return them."""
     slots = [slot for slot, job in running.items() if job.process.poll() is not None]
     return [running.pop(slot) for slot in slots]
 
 
-def start_job(job: SweepJob, environment: Mapping[str, str]) -> RunningJob:
+def start_job(job: SweepJob, environment: Mapping[str, str]) -> None:
     """Start the job in its own session, so that Ctrl-C reaches it only through the sweep.
 
     A job of a sweep that was killed saves and ends soon. Raises a ToolkitError if a process is
@@ -145,7 +135,7 @@ def start_job(job: SweepJob, environment: Mapping[str, str]) -> RunningJob:
             time.sleep(POLL_SECONDS)
     lock.release()  # the job acquires it again
     with open_unlinked(job.folder / LOG_FILE, "ab") as log:
-        process = subprocess.Popen(
+        job.process = subprocess.Popen(
             job.command,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -153,21 +143,20 @@ def start_job(job: SweepJob, environment: Mapping[str, str]) -> RunningJob:
             env={**os.environ, **environment, PARENT: str(os.getpid())},
             start_new_session=True,
         )
-    return RunningJob(job, process, time.monotonic())
+    job.started_at = time.monotonic()
 
 
-def collect_result(ended: RunningJob) -> JobResult:
-    """The result of a job whose process has ended."""
-    code, seconds = ended.process.returncode, time.monotonic() - ended.started_at
-    if code >= 0:
-        log = (ended.job.folder / LOG_FILE).read_text(encoding="utf-8", errors="replace")
+def collect_result(job: SweepJob) -> None:
+    """Set the exit code, the time and the reason of failure of a job that has ended."""
+    job.exit_code, job.seconds = job.process.returncode, time.monotonic() - job.started_at
+    if job.exit_code > 0:
+        log = (job.folder / LOG_FILE).read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in log.split("\n") if line.strip()]
-        return JobResult(code, seconds, (lines or ["the log is empty"])[-1] if code else "")
-    if ended.stop_requested:
-        return JobResult(code, seconds, "")
-    name = signal_name(-code)
-    memory = ", as the system does when it runs out of memory" if name == "SIGKILL" else ""
-    return JobResult(code, seconds, f"killed by {name}{memory}")
+        job.reason = (lines or ["the log is empty"])[-1]
+    elif job.exit_code < 0 and not job.stop_requested:
+        name = signal_name(-job.exit_code)
+        memory = ", as the system does when it runs out of memory" if name == "SIGKILL" else ""
+        job.reason = f"killed by {name}{memory}"
 
 
 @contextmanager
@@ -283,15 +272,15 @@ class SweepProgress(Progress):
             parts.append(f"{format_duration(left)} left")
         return ", ".join(parts)
 
-    def __call__(self, running: Sequence[SweepJob], ended: Mapping[str, JobResult]) -> None:
+    def __call__(self, running: Sequence[SweepJob], ended: Mapping[str, SweepJob]) -> None:
         for name in ended.keys() - self.reported:
             self.reported.add(name)
-            code, reason = ended[name].exit_code, ended[name].reason
-            duration = format_duration(ended[name].seconds)
-            if code - 128 in SIGNALS or (code < 0 and not reason):  # perhaps with a checkpoint
+            code, duration = ended[name].exit_code, format_duration(ended[name].seconds)
+            # perhaps with a checkpoint
+            if code - 128 in SIGNALS or (code < 0 and not ended[name].reason):
                 self.log(f"stopped   {name} after {duration}")
             elif code:
-                self.log(f"failed    {name} after {duration}: {reason}")
+                self.log(f"failed    {name} after {duration}: {ended[name].reason}")
             else:
                 self.log(f"finished  {name} in {duration}")
         for job in running:

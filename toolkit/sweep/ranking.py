@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
@@ -33,14 +33,6 @@ RESULT: dict[str, Any] = {
     **{"best": JsonObject | None, "flops_per_token": float | None},
 }
 """What is read of a result.json -> its type."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A finished run of a sweep with its result.json."""
-
-    point: GridPoint
-    result: JsonObject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +67,23 @@ def load_result(folder: Path, config: JsonObject) -> JsonObject | None:
 
 @dataclass(frozen=True)
 class Configuration:
-    """The runs that differ only in their seed."""
+    """The runs that differ only in their seed, next to those of the best configuration."""
 
     outcomes: Sequence[Outcome]
     by_seed: Mapping[int | None, float]
     """Seed -> metric; the only seed is None if the sweep does not vary it."""
+    value: float = math.nan
+    """What the configurations are ranked by."""
+    difference: PairedDifference | None = None
+    """From the best configuration on equal seeds; None for the best itself."""
+    p: float | None = None
+    """Of the paired t-test, corrected; None if it could not be made."""
+    sign_p: float | None = None
+    """Of the sign test, corrected."""
 
     @property
     def point(self) -> GridPoint:
-        return self.outcomes[0].point
+        return self.outcomes[0][0]
 
     @cached_property
     def summary(self) -> SeedSummary:
@@ -98,7 +98,7 @@ def group_by_configuration(
     A run without the metric has NaN; that none has it is an error.
     """
     known = dict.fromkeys(
-        name for outcome in outcomes for name in outcome.result["valid"].get(source.subset, {})
+        name for _, result in outcomes for name in result["valid"].get(source.subset, {})
     )
     if source.metric not in known:
         raise ToolkitError(
@@ -107,16 +107,16 @@ def group_by_configuration(
         )
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        groups.setdefault(outcome.point.configuration, []).append(outcome)
+        groups.setdefault(outcome[0].configuration, []).append(outcome)
     configurations = []
     for group in groups.values():
-        group.sort(key=lambda outcome: outcome.point.seed or 0)  # the only seed may be None
+        group.sort(key=lambda outcome: outcome[0].seed or 0)  # the only seed may be None
         by_seed: dict[int | None, float] = {}
-        for outcome in group:
+        for point, result in group:
             # best is None if the metric that decides on it was always NaN
-            found = outcome.result["best"] if source.validation == "best" else outcome.result
+            found = result["best"] if source.validation == "best" else result
             metrics = found["valid"].get(source.subset, {}) if found else {}
-            by_seed[outcome.point.seed] = float(metrics.get(source.metric, math.nan))
+            by_seed[point.seed] = float(metrics.get(source.metric, math.nan))
         configurations.append(Configuration(group, by_seed))
     return configurations
 
@@ -131,26 +131,10 @@ SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True)
-class RankedRow:
-    """A configuration next to the best one."""
-
-    configuration: Configuration
-    value: float
-    """What the configurations are ranked by."""
-    difference: PairedDifference | None
-    """From the best configuration on equal seeds; None for the best itself."""
-    p: float | None
-    """Of the paired t-test, corrected; None if it could not be made."""
-    sign_p: float | None
-    """Of the sign test, corrected."""
-
-
-@dataclass(frozen=True)
-class RankedRows:
+class Comparison:
     """The configurations of a sweep, compared with the best of them."""
 
-    rows: Sequence[RankedRow]
-    """In the order of the configurations."""
+    rows: Sequence[Configuration]
     best: int | None
     """Index of the best row; None if all values are NaN."""
     tests: int
@@ -159,7 +143,7 @@ class RankedRows:
 
 def rank_configurations(
     configurations: Sequence[Configuration], metric: str, rank_by: str
-) -> RankedRows:
+) -> Comparison:
     """Compare every configuration with the best on equal seeds.
 
     The best is found with the numbers that it is then tested on. Therefore the p-values are
@@ -177,15 +161,12 @@ def rank_configurations(
     }
     p = corrected({pair: found.p for pair, found in pairs.items()})
     sign_p = corrected({pair: found.sign_p for pair, found in pairs.items()})
-    rows = []
-    for i, (configuration, value) in enumerate(zip(configurations, values, strict=True)):
-        if best is None or i == best:
-            rows.append(RankedRow(configuration, value, None, None, None))
-            continue
-        pair = (min(i, best), max(i, best))
-        difference = compare_equal_seeds(configuration, configurations[best])
-        rows.append(RankedRow(configuration, value, difference, p.get(pair), sign_p.get(pair)))
-    return RankedRows(rows, best, tests=len(p))
+    rows = [replace(it, value=x) for it, x in zip(configurations, values, strict=True)]
+    for i, row in enumerate(rows):
+        if best is not None and i != best:
+            pair, difference = (min(i, best), max(i, best)), compare_equal_seeds(row, rows[best])
+            rows[i] = replace(row, difference=difference, p=p.get(pair), sign_p=sign_p.get(pair))
+    return Comparison(rows, best, tests=len(p))
 
 
 def corrected(p_values: dict[tuple[int, int], float | None]) -> dict[tuple[int, int], float]:
@@ -228,6 +209,10 @@ class GridPoint:
         safe = re.sub(r"[^A-Za-z0-9._=+,-]", "_", text)
         long = len(safe) > MAX_NAME_LENGTH
         return f"{safe[:MAX_NAME_LENGTH]}~{sha256(text)[:8]}" if long else safe
+
+
+Outcome = tuple[GridPoint, JsonObject]
+"""A finished run of a sweep with its result.json."""
 
 
 def grid_points(c: SweepConfig) -> list[GridPoint]:

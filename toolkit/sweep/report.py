@@ -19,11 +19,10 @@ from toolkit.reporting.runs import METRICS_FILE, read_runs
 from toolkit.reporting.tables import Cell, Table
 from toolkit.sweep.ranking import (
     SIGNIFICANCE,
+    Comparison,
     Configuration,
     MetricSource,
     Outcome,
-    RankedRow,
-    RankedRows,
     group_by_configuration,
     index_of_best,
     rank_configurations,
@@ -44,7 +43,7 @@ def report_sweep(
     configurations = group_by_configuration(outcomes, source)
     ranking = rank_configurations(configurations, source.metric, c.rank_by)
     table = comparison_table(ranking, source, c.rank_by, failed)
-    others = {"tuned": tuned_table(ranking, source, c)} if c.tuned() else {}
+    others = {"tuned": tuned_table(ranking, source, c)} if c.ranges() else {}
     others["cost"] = cost_table(ranking, source)
     tables = [table, *others.values()]
     console = Console()
@@ -53,13 +52,13 @@ def report_sweep(
     more = {name: one.values() for name, one in others.items()}
     statistics = {
         "best": ranking.best,
-        "summaries": [asdict(row.configuration.summary) for row in ranking.rows],
+        "summaries": [asdict(row.summary) for row in ranking.rows],
         "differences": [row.difference and asdict(row.difference) for row in ranking.rows],
     }
     runs = [
-        {"name": o.point.name, "values": dict(o.point.values), "seed": o.point.seed}
-        | {key: o.result[key] for key in ("updates", "seconds", "valid", "best")}
-        for o in outcomes
+        {"name": point.name, "values": dict(point.values), "seed": point.seed}
+        | {key: result[key] for key in ("updates", "seconds", "valid", "best")}
+        for point, result in outcomes
     ]
     for suffix, text in (
         ("md", "\n".join(one.markdown() for one in tables)),
@@ -70,9 +69,9 @@ def report_sweep(
     draw_learning_curves(outcomes, source, folder)
 
 
-def tuned_table(ranking: RankedRows, source: MetricSource, c: SweepConfig) -> Table:
+def tuned_table(ranking: Comparison, source: MetricSource, c: SweepConfig) -> Table:
     """The comparison of the variants, each with the best values of its tuned options."""
-    tuned = c.tuned()
+    tuned = list(c.ranges())
     chosen = best_of_each_variant(ranking, tuned, source.metric)
     table = comparison_table(chosen, source, c.rank_by, failed={})
     return replace(
@@ -84,7 +83,7 @@ def tuned_table(ranking: RankedRows, source: MetricSource, c: SweepConfig) -> Ta
 
 def draw_learning_curves(outcomes: Sequence[Outcome], source: MetricSource, folder: Path) -> None:
     """Draw the compared metric of the compared runs over the updates as sweep.png, if possible."""
-    runs = [str(folder / o.point.name) for o in outcomes]
+    runs = [str(folder / point.name) for point, _ in outcomes]
     runs = [run for run in runs if Path(run, METRICS_FILE).exists()]
     image = folder / "sweep.png"
     if len(runs) > MAX_DRAWN:
@@ -107,7 +106,7 @@ DIFFERENCE = ("difference", "low", "high")
 
 
 def comparison_table(
-    ranking: RankedRows, source: MetricSource, rank_by: str, failed: Mapping[str, int]
+    ranking: Comparison, source: MetricSource, rank_by: str, failed: Mapping[str, int]
 ) -> Table:
     """Summary of each row, and its difference from the best row on equal seeds.
 
@@ -115,24 +114,23 @@ def comparison_table(
     result of each configuration, in a separate column.
     """
     rows, several = ranking.rows, len(ranking.rows) > 1
-    columns: dict[str, list[Cell]] = option_columns([row.configuration for row in rows])
+    columns: dict[str, list[Cell]] = option_columns(rows)
     for name in (*SUMMARY, *([] if rank_by == "mean" else [rank_by]), "n"):
         columns[name] = [
-            row.value if name == "best" else getattr(row.configuration.summary, name)
-            for row in rows
+            row.value if name == "best" else getattr(row.summary, name) for row in rows
         ]
     if several:
         columns |= difference_columns(rows)
     if failed:
-        columns["failed"] = [failed.get(r.configuration.point.configuration, 0) for r in rows]
+        columns["failed"] = [failed.get(r.point.configuration, 0) for r in rows]
     notes = [describe_tests(ranking)] if several else []
-    shown = {row.configuration.point.configuration for row in rows}
+    shown = {row.point.configuration for row in rows}
     notes += [
         f"no result: {name} ({count} run{'s' * (count > 1)})"
         for name, count in failed.items()
         if name not in shown
     ]
-    results = [it.result for row in rows for it in row.configuration.outcomes]
+    results = [result for row in rows for _, result in row.outcomes]
     if ended := sum(bool(result.get("out_of_time")) for result in results):
         verb = "runs were" if ended > 1 else "run was"
         notes.append(f"{ended} {verb} ended by --training.stop-time-hours")
@@ -158,7 +156,7 @@ def option_columns(configurations: Sequence[Configuration]) -> dict[str, list[Ce
     return columns or {"runs": ["all seeds" for _ in configurations]}
 
 
-def difference_columns(rows: Sequence[RankedRow]) -> dict[str, list[Cell]]:
+def difference_columns(rows: Sequence[Configuration]) -> dict[str, list[Cell]]:
     """Mean difference, its interval, p-values; number of pairs where it is not that of seeds."""
     found = [row.difference for row in rows]
     columns: dict[str, list[Cell]] = {
@@ -168,12 +166,12 @@ def difference_columns(rows: Sequence[RankedRow]) -> dict[str, list[Cell]]:
         "p": [row.p for row in rows],
         "sign_p": [row.sign_p for row in rows],
     }
-    if any(row.difference and row.difference.n != row.configuration.summary.n for row in rows):
+    if any(row.difference and row.difference.n != row.summary.n for row in rows):
         columns["pairs"] = [None if d is None else d.n for d in found]
     return columns
 
 
-def describe_tests(ranking: RankedRows) -> str:
+def describe_tests(ranking: Comparison) -> str:
     """One line: what the marks mean, and what they rest on."""
     if not ranking.tests:
         return (
@@ -187,14 +185,14 @@ def describe_tests(ranking: RankedRows) -> str:
     )
 
 
-def best_of_each_variant(ranking: RankedRows, tuned: Collection[str], metric: str) -> RankedRows:
+def best_of_each_variant(ranking: Comparison, tuned: Collection[str], metric: str) -> Comparison:
     """One row per variant, which is what the options that are not tuned have in common.
 
     The corrected p-values stay those of all configurations, among which these were chosen.
     """
-    variants: dict[tuple[str, ...], list[RankedRow]] = {}
+    variants: dict[tuple[str, ...], list[Configuration]] = {}
     for row in ranking.rows:
-        values = row.configuration.point.values
+        values = row.point.values
         variant = tuple(value for option, value in values.items() if option not in tuned)
         variants.setdefault(variant, []).append(row)
     chosen = [
@@ -203,7 +201,7 @@ def best_of_each_variant(ranking: RankedRows, tuned: Collection[str], metric: st
     return replace(ranking, rows=chosen, best=index_of_best([it.value for it in chosen], metric))
 
 
-def describe_edges(ranking: RankedRows, chosen: RankedRows, tuned: Collection[str]) -> str:
+def describe_edges(ranking: Comparison, chosen: Comparison, tuned: Collection[str]) -> str:
     """Which chosen tried_numbers are the smallest or largest that were tried; empty if none."""
     found = []
     for option in tuned:
@@ -214,10 +212,10 @@ def describe_edges(ranking: RankedRows, chosen: RankedRows, tuned: Collection[st
     return f"best at {' and '.join(found)}: try values beyond" if found else ""
 
 
-def tried_numbers(rows: Sequence[RankedRow], option: str) -> list[float]:
+def tried_numbers(rows: Sequence[Configuration], option: str) -> list[float]:
     """Values of an option; none if some is not a number."""
     try:
-        return [float(row.configuration.point.values[option]) for row in rows]
+        return [float(row.point.values[option]) for row in rows]
     except ValueError:
         return []
 
@@ -225,18 +223,17 @@ def tried_numbers(rows: Sequence[RankedRow], option: str) -> list[float]:
 COSTS = ("parameters", "flops_per_token", "tokens_per_second", "peak_memory_gib")
 
 
-def cost_table(ranking: RankedRows, source: MetricSource) -> Table:
+def cost_table(ranking: Comparison, source: MetricSource) -> Table:
     """Parameters, FLOPs of an update per token, and the last report of speed and memory.
 
     Each is the median over the seeds: a run that shared its processor may have been slow.
     """
-    configurations = [row.configuration for row in ranking.rows]
-    columns = option_columns(configurations)
+    columns = option_columns(ranking.rows)
     columns[source.metric] = [row.value for row in ranking.rows]
     for name in COSTS:
         found = [
-            [o.result.get(name, o.result.get("train", {}).get(name)) for o in c.outcomes]
-            for c in configurations
+            [result.get(name, result.get("train", {}).get(name)) for _, result in row.outcomes]
+            for row in ranking.rows
         ]
         known = [[cost for cost in costs if cost is not None] for costs in found]
         columns[name] = [median_low(costs) if costs else None for costs in known]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -63,11 +63,8 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tasks: dict[FileName, FineTuning]
 
 
-class Trained(NamedTuple):
-    """The runs of a task on its data folder."""
-
-    data: Path
-    runs: list[SweepRun]
+Trained = tuple[Path, list[SweepRun]]
+"""The data folder of a task, and its runs."""
 
 
 def run_suite(argv: Sequence[str], c: SweepConfig) -> int:
@@ -97,8 +94,8 @@ def run_suite(argv: Sequence[str], c: SweepConfig) -> int:
             print(f"{name} is left out: {error}")
             continue
         more = {"data.dirs": str(data), **choose_options(suite, task, resolved, limit)}
-        trained[name] = Trained(data, plan_runs(argv, resolved, grid_points(c), base / name, more))
-    runs = [run for it in trained.values() if it for run in it.runs]
+        trained[name] = data, plan_runs(argv, resolved, grid_points(c), base / name, more)
+    runs = [run for it in trained.values() if it for run in it[1]]
     if not runs:
         raise ToolkitError(f"no task of --suite {source} could be trained. See the lines above.")
     code = train_runs(runs, c, base)
@@ -188,15 +185,16 @@ def report(trained: Mapping[str, Trained | None], c: SweepConfig, base: Path) ->
         rows.append({"task": name})
         if it is None:
             continue
-        found = [outcome for run in it.runs if (outcome := run.outcome)]
-        failed += len(it.runs) - len(found)
-        metric = it.runs[0].config.training.best_metric
-        rows[-1] |= {"metric": metric, **describe_data(it.data, metric)}
+        data, runs = it
+        found = [outcome for run in runs if (outcome := run.outcome)]
+        failed += len(runs) - len(found)
+        metric = runs[0].config.training.best_metric
+        rows[-1] |= {"metric": metric, **describe_data(data, metric)}
         if found:
             source = MetricSource(subset="valid", metric=metric, validation="best")
             [row] = group_by_configuration(found, source)
             by_seed.append(dict(row.by_seed))
-            file = it.runs[0].folder.relative_to(base) / PREDICTIONS
+            file = runs[0].folder.relative_to(base) / PREDICTIONS
             rows[-1] |= asdict(row.summary)
             rows[-1] |= {"seeds": row.by_seed, "predictions": file.as_posix()}
     if not by_seed:

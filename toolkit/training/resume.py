@@ -180,15 +180,15 @@ def check_same_data(
     if not resume_point:
         return
     before, progress = resume_point.state.data, resume_point.progress
-    if before.examples != fingerprints["examples"] and not resume_point.changes_task:
+    if before["examples"] != fingerprints["examples"] and not resume_point.changes_task:
         raise ToolkitError(
             f"Cannot resume from {resume_point.folder} with other data: its examples have the "
-            f"fingerprint {before.examples[:12]}, these {fingerprints['examples'][:12]}. Choose "
+            f"fingerprint {before['examples'][:12]}, these {fingerprints['examples'][:12]}. Choose "
             f"another --save-dir, or load only the weights with --finetune-from."
         )
     saved = Tokenizer.load(resume_point.folder)
     check_data_matches_checkpoint(data.tokenizer, data.name, saved, str(resume_point.folder))
-    if before.order != fingerprints["order"] and progress.consumed:
+    if before["order"] != fingerprints["order"] and progress.consumed:
         raise ToolkitError(
             f"data.max_tokens, data.batch_size and data.weights must stay the same within an "
             f"epoch, but differ from those of {resume_point.folder}, {progress.consumed} "

@@ -121,13 +121,8 @@ def test_ranges_are_read_as_numbers():
         "lr": ValueRange(1e-5, 1e-3, whole=False),
         "radius": ValueRange(2.0, 16.0, whole=True),
     }
-    assert c.tuned() == ["lr", "radius"] and c.runs == 4
+    assert c.runs == 4
     assert SweepConfig(grid=["lr=1,2"], trials=3).runs == 2
-
-
-def test_tune_names_options_as_grid_does():
-    c = SweepConfig(grid=["--arch.key-dynamic=true,false", "lr=1,2"], tune=["arch.key-dynamic"])
-    assert c.tuned() == ["arch.key_dynamic"]
 
 
 def test_corpus_weights_are_parsed_from_one_word():

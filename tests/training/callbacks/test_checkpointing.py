@@ -210,7 +210,7 @@ def write(tmp_path):
         validated_at = update if validated_at is None else validated_at
         latest = {} if loss is None else {"valid": {"loss": loss}}
         validation = {"latest": latest, "validated_at": validated_at}
-        validation |= {"best": None, "examples": examples, "bad_validations": 0}
+        validation |= {"best": None, "examples": examples, "bad_validations": 0, "schedule": None}
         state = {"callbacks": {"validation": validation}, "precision": "fp32"}
         state |= {"progress": {"update": update}, "data": {"examples": "", "order": ""}}
         (folder / "state.json").write_text(json_files.dumps(state))

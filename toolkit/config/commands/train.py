@@ -80,9 +80,6 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     trials: PositiveInt = 10
     """Random search: how many values to draw from each range of --grid. More of them extend the
     search."""
-    tune: list[str] = field(default_factory=list, metadata=ADVANCED)
-    """Options of --grid, such as lr, of which only the best value of each variant is compared, as
-    of those with a range."""
     jobs: Processes = 0
     """Runs to train in parallel: one per GPU, or sharing the CPU's threads (0: the number of GPUs,
     or 1)."""
@@ -102,12 +99,6 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
         grid = self.parse_grid()
         if self.suite and grid:
             raise ToolkitError("--suite cannot be combined with --grid. Use --seeds alone.")
-        for option in self.tuned():
-            if option not in grid:
-                raise ToolkitError(
-                    f"sweep.tune must name options of sweep.grid, but is {option}. "
-                    f"Known: {', '.join(grid) or 'none'}."
-                )
         if self.runs > MAX_RUNS:
             raise ToolkitError(
                 f"a sweep must have at most {MAX_RUNS} runs, but this one has {self.runs}. Try "
@@ -125,10 +116,6 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
         """Option -> the range to draw from."""
         parsed = {key: parse_range(key, values) for key, values in self.parse_grid().items()}
         return {key: found for key, found in parsed.items() if found}
-
-    def tuned(self) -> list[str]:
-        """The options of which the best value is looked for."""
-        return list(dict.fromkeys([*map(option_name, self.tune), *self.ranges()]))
 
     def parse_grid(self) -> dict[str, list[str]]:
         """Option -> the values to try, all still text."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import TypedDict
 
 import torch
 
@@ -96,11 +97,11 @@ def read_metric(folder: Path, metric: str, examples: str | None = None) -> float
     except ToolkitError:
         return None
     validation = state.validation if state else None
-    if validation is None or validation.validated_at != parse_update(folder):
+    if validation is None or validation["validated_at"] != parse_update(folder):
         return None
-    if examples not in (None, validation.examples):
+    if examples not in (None, validation["examples"]):
         return None
-    value = next(iter(validation.latest.values()), {}).get(metric, math.nan)
+    value = next(iter(validation["latest"].values()), {}).get(metric, math.nan)
     return None if math.isnan(value) else float(value)
 
 
@@ -265,12 +266,12 @@ def describe_progress(
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fingerprints:
-    """Digests of the examples of a run, and of their order in an epoch."""
-
+class Fingerprints(TypedDict):
     examples: str
     order: str
+
+
+"""Digests of the examples of a run, and of their order in an epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -25,14 +26,14 @@ from toolkit.training.step import Metrics, State, Step
 from toolkit.training.trainer import Trainer
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoggerState:
-    """State of a MetricsLogger in a checkpoint."""
-
+class LoggerState(TypedDict):
     meters: State
     since_report_seconds: tuple[float, float]
     seconds: float
     latest: Metrics
+
+
+"""State of a MetricsLogger in a checkpoint."""
 
 
 EARLY = (1, 2, 5, 10, 20, 50)
@@ -172,10 +173,10 @@ class MetricsLogger:
 
     def restore(self, state: State) -> None:
         saved = convert(state, LoggerState)
-        self.meters.restore(saved.meters, self.trainer.world)
-        busy, waited = saved.since_report_seconds
+        self.meters.restore(saved["meters"], self.trainer.world)
+        busy, waited = saved["since_report_seconds"]
         self.reported_at = self.trainer.busy_seconds - busy, self.trainer.waited_seconds - waited
-        self.seconds_before, self.latest = saved.seconds, saved.latest
+        self.seconds_before, self.latest = saved["seconds"], saved["latest"]
 
 
 READ_INTERVAL = 256

@@ -14,9 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import monotonic
 from types import FrameType
+from typing import TypedDict
 
 import numpy as np
 
@@ -127,13 +127,13 @@ def count_epochs(
         update, epoch, consumed = update + left, epoch + 1, 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoppingState:
-    """State of StoppingCriteria in a checkpoint."""
-
+class StoppingState(TypedDict):
     seconds: float
     highest_lr: float
-    lr: float = math.inf
+    lr: float
+
+
+"""State of StoppingCriteria in a checkpoint."""
 
 
 class StoppingCriteria:
@@ -177,8 +177,8 @@ class StoppingCriteria:
     def restore(self, state: State) -> None:
         """A run that has ended stays so, unless it is now longer and its rate is higher again."""
         saved = convert(state, StoppingState)
-        self.started_at = self.clock() - saved.seconds
-        self.highest_lr, self.last_lr = saved.highest_lr, saved.lr
+        self.started_at = self.clock() - saved["seconds"]
+        self.highest_lr, self.last_lr = saved["highest_lr"], saved["lr"]
         trainer = self.trainer
         rate = max(trainer.peak_lrs) * trainer.schedule(trainer.progress.update + 1)
         if self.is_low(self.last_lr) and self.is_low(rate):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TypedDict
 
@@ -29,25 +28,25 @@ class UnknownMetricError(ToolkitError):
 
 
 class BestValidation(TypedDict):
-    """The validation with the best metric of a run."""
-
     metric: str
     value: float
     update: Count
     valid: dict[str, Metrics]
-    """All metrics by split."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ValidationState:
-    """State of a Validation in a checkpoint."""
+"""The validation with the best metric of a run, with all metrics by split."""
 
+
+class ValidationState(TypedDict):
     best: BestValidation | None
     examples: str
     bad_validations: Count
     validated_at: int
     latest: dict[str, Metrics]
-    schedule: JsonObject | None = None
+    schedule: JsonObject | None
+
+
+"""State of a Validation in a checkpoint."""
 
 
 class Validation:
@@ -148,15 +147,16 @@ class Validation:
     def restore(self, state: State) -> None:
         """Start over if the metric or the examples have changed; the learning rate stays."""
         saved = convert(state, ValidationState)
-        same = saved.best is None or saved.best["metric"] == self.metric
-        same = same and saved.examples == self.examples
+        best, latest = saved["best"], saved["latest"]
+        same = best is None or best["metric"] == self.metric
+        same = same and saved["examples"] == self.examples
         if same:
-            self.best, self.bad_validations = saved.best, saved.bad_validations
-            self.validated_at = saved.validated_at
-            self.latest = {name: it for name, it in saved.latest.items() if name in self.subsets}
+            self.best, self.bad_validations = best, saved["bad_validations"]
+            self.validated_at = saved["validated_at"]
+            self.latest = {name: it for name, it in latest.items() if name in self.subsets}
             self.check_patience()
-        if self.schedule and saved.schedule:
-            self.schedule.restore(saved.schedule)
+        if self.schedule and saved["schedule"]:
+            self.schedule.restore(saved["schedule"])
             if not same:
                 self.schedule.reset_metric()
 
