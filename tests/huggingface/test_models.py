@@ -34,7 +34,10 @@ def test_scores_of_heads_equal_the_learners(make_learner, hf_inputs, kind, arch)
 
 @pytest.mark.parametrize(
     ("task", "arch"),
-    [("mpm", "taco_tiny"), ("rtd", "convbert_tiny"), *(("mlm", arch) for arch in ENCODERS)],
+    [
+        *(("mpm", "taco_tiny"), ("rtd", "convbert_tiny"), ("hybrid", "bert_tiny")),
+        *(("mlm", arch) for arch in ENCODERS),
+    ],
 )
 def test_scores_of_tokens_equal_the_learners(make_learner, hf_inputs, task, arch):
     learner, batch = make_learner(task, arch)

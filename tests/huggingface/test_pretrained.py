@@ -13,6 +13,7 @@ from toolkit.common.plugins import load_folder
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.huggingface import ToolkitConfig, to_huggingface
+from toolkit.models.interface import Inputs
 
 PLUGIN = '''"""An architecture with a buffer that no file has."""
 
@@ -78,6 +79,19 @@ def test_losses_of_classifiers_are_those_of_transformers(make_learner, hf_inputs
         chosen = output.logits.log_softmax(-1)[torch.arange(len(batch.targets)), batch.targets]
         expected = -chosen.mean()
     torch.testing.assert_close(output.loss, expected)
+
+
+def test_hybrid_models_keep_their_head_and_predict_labels_from_the_position_before(
+    make_learner, export
+):
+    learner, batch = make_learner("hybrid", "bert_tiny", pre_norm=True, weighted_residuals=True)
+    model = AutoModelForMaskedLM.from_pretrained(export(learner)[1], trust_remote_code=True)
+    ids, states = batch.inputs.tokens[:2], learner.encoder(Inputs(batch.inputs.tokens[:2])).states
+    labels = torch.full_like(ids, -100)
+    labels[0, 2], labels[1, 1] = 7, 8
+    logits = learner.task.head(states[[0, 1], [1, 0]], learner.encoder.token_embedding.weight)
+    expected = -logits.log_softmax(-1)[[0, 1], [7, 8]].mean()
+    torch.testing.assert_close(model(ids, labels=labels).loss, expected)
 
 
 def test_loss_of_replaced_tokens_leaves_padding_out(make_learner):

@@ -119,9 +119,12 @@ class ToolkitForMultipleChoice(ToolkitPreTrainedModel):
 
 
 class ToolkitForMaskedLM(ToolkitPreTrainedModel):
-    """Scores of all tokens at every position; of a model trained with rtd, by its generator."""
+    """Scores of all tokens at every position; of a model trained with rtd, by its generator.
 
-    tasks = ("mlm", "mpm", "rtd")
+    Those of a model trained with hybrid are of the next token: a mask is read before it.
+    """
+
+    tasks = ("mlm", "mpm", "rtd", "hybrid")
 
     @can_return_tuple
     def forward(
@@ -138,6 +141,8 @@ class ToolkitForMaskedLM(ToolkitPreTrainedModel):
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids)
         states = encoder(inputs).states
         logits = head(states.flatten(0, 1), encoder.token_embedding.weight)  # (BS, D) -> (BS, V)
+        if labels is not None:  # of the token that each position predicts
+            labels = F.pad(labels[:, self.head.shift :], (0, self.head.shift), value=IGNORED)
         loss = cross_entropy(logits, labels, num_items_in_batch)
         return MaskedLMOutput(loss=loss, logits=logits.unflatten(0, input_ids.shape))
 

@@ -88,7 +88,8 @@ def choose_class(
     if component == "generator":
         return ToolkitForMaskedLM
     for model_class in HEAD_CLASSES:
-        predicts = model_class is not ToolkitForMaskedLM or "mlm" in learner.task.coefficients
+        masked = {"mlm", "mntp"} & learner.task.coefficients.keys()
+        predicts = masked or model_class is not ToolkitForMaskedLM
         if predicts and is_derived_task(task, model_class.tasks):
             return model_class
     return ToolkitModel
