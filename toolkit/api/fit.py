@@ -89,10 +89,7 @@ def fit(learner: Learner, dataset: TaskDataset, **options: object) -> list[float
 
 def compose_training(learner: Learner, options: dict[str, object]) -> RunConfig:
     """The run with these options; others than those of training are errors."""
-    names = {
-        "arch": learner.require_origin().arch.name,
-        "task": learner.require_origin().task.name,
-    }
+    names = {"arch": learner.require_origin().arch.name, "task": learner.require_origin().task.name}
     run = compose({**names, **options})
     changed = diff_configs(to_dict(compose(names)), to_dict(run))
     unread = [path for path in changed if path not in OPTIONS and not path.startswith(SECTIONS)]

@@ -2,12 +2,7 @@
 
 from toolkit.cli.command import program
 from toolkit.config.command import Command, CommandGroup
-from toolkit.config.commands.checkpoints import (
-    BabylmConfig,
-    ExportConfig,
-    ImportConfig,
-    OnnxConfig,
-)
+from toolkit.config.commands.checkpoints import BabylmConfig, ExportConfig, ImportConfig, OnnxConfig
 
 DIRECTIONS = (
     Command(

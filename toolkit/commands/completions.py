@@ -243,11 +243,7 @@ def evaluate_on_items(
 
 
 def compare_with_first(
-    models: dict[str, list[Outcome]],
-    path: str,
-    items: Sequence[Item],
-    outcome: Outcome,
-    unit: str,
+    models: dict[str, list[Outcome]], path: str, items: Sequence[Item], outcome: Outcome, unit: str
 ) -> JsonObject:
     """Add an outcome to those of its model; the difference of another model from the first one."""
     seeds = models.setdefault(name_model(path), [])

@@ -24,13 +24,7 @@ from toolkit.checkpoints.load import (
     find_start,
     weights_file,
 )
-from toolkit.checkpoints.save_folder import (
-    BEST,
-    LAST,
-    Manifest,
-    read_manifest,
-    verify_checkpoint,
-)
+from toolkit.checkpoints.save_folder import BEST, LAST, Manifest, read_manifest, verify_checkpoint
 from toolkit.checkpoints.tensor_files import open_tensors, read_shapes
 from toolkit.commands.describe_data import describe_data, format_table, to_text
 from toolkit.common import plugins
@@ -40,12 +34,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config.command import MANIFEST, format_columns
 from toolkit.config.commands.checkpoints import InspectConfig
 from toolkit.config.serialize import flatten
-from toolkit.config.values import (
-    CONFIG,
-    SavedConfig,
-    locate_checkpoint,
-    read_saved_config,
-)
+from toolkit.config.values import CONFIG, SavedConfig, locate_checkpoint, read_saved_config
 from toolkit.data.formats.text import encode_raw_texts
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import SHARD_SEPARATOR, SPLIT, Corpora, DataFolder

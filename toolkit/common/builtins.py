@@ -113,8 +113,7 @@ TASKS = {
         "tasks.squad.predictions", squad="extractive question answering (SQuAD 1.1, 2.0)"
     ),
     **make_builtins(
-        "tasks.multiple_choice",
-        multiple_choice="one of several options for a passage (RACE, SWAG)",
+        "tasks.multiple_choice", multiple_choice="one of several options for a passage (RACE, SWAG)"
     ),
     **make_builtins("tasks.pretraining.mlm", mlm="masked language modeling (Devlin et al. 2019)"),
     **make_builtins("tasks.pretraining.denoising", denoising="denoising of corrupted texts (BART)"),
@@ -209,14 +208,8 @@ FORMATS = {
         "data.formats.parallel",
         parallel="two languages line by line; implied by --source-lang and --target-lang",
     ),
-    **make_builtins(
-        "data.formats.qa.squad",
-        squad="questions: SQuAD's JSON, 1.1 or 2.0",
-    ),
-    **make_builtins(
-        "data.formats.qa.multiple_choice",
-        race="multiple choice: RACE's folders",
-    ),
+    **make_builtins("data.formats.qa.squad", squad="questions: SQuAD's JSON, 1.1 or 2.0"),
+    **make_builtins("data.formats.qa.multiple_choice", race="multiple choice: RACE's folders"),
 }
 
 POSITIONS = {  # in the order in which they are added

@@ -283,10 +283,7 @@ def counterparts() -> dict[str, Counterpart]:
     entries = [it for tool in ("huggingface", "fairseq", "earlier") for it in names[tool].items()]
     return {
         name: Counterpart(
-            tuple(it.get("ours", ())),
-            it.get("note", ""),
-            it.get("otherwise", ""),
-            it.get("write"),
+            tuple(it.get("ours", ())), it.get("note", ""), it.get("otherwise", ""), it.get("write")
         )
         for name, it in entries
         if {"ours", "otherwise", "write"} & it.keys()

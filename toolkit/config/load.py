@@ -13,11 +13,7 @@ from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CALLBACKS, COMPONENTS, TASKS
 from toolkit.config import names
-from toolkit.config.command import (
-    RUN,
-    Command,
-    missing_dashes_error,
-)
+from toolkit.config.command import RUN, Command, missing_dashes_error
 from toolkit.config.declared import Option, OptionType, index_by_path, list_options, to_flag
 from toolkit.config.schedules import ValueSchedule, parse_schedule
 from toolkit.config.sections import ComponentConfig, RunConfig

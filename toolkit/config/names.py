@@ -74,11 +74,7 @@ def override_option(name: str, command: Command) -> Option | None:
 
 
 def find_option(
-    name: str,
-    options: Mapping[str, Option],
-    command: Command | None = None,
-    *,
-    origin: str = "",
+    name: str, options: Mapping[str, Option], command: Command | None = None, *, origin: str = ""
 ) -> Option:
     """The option of a flag or key of a command; ambiguous and unknown ones are errors."""
     if name in options:

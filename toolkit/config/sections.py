@@ -34,11 +34,7 @@ Precision = Literal["auto", "fp32", "tf32", "bf16", "fp16"]
 Weights = Literal["auto", "trained", "average"]
 BleuTokenizer = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 Scoring = Literal[
-    "auto",
-    "pseudo_log_likelihood",
-    "within_word_left_to_right",
-    "left_to_right",
-    "log_likelihood",
+    "auto", "pseudo_log_likelihood", "within_word_left_to_right", "left_to_right", "log_likelihood"
 ]
 
 

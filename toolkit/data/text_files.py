@@ -217,8 +217,7 @@ def _read_blocks(
                 yield rest, raw.tell() - chunk.start
     except (OSError, *DECOMPRESSION_ERRORS) as error:
         raise TextError(
-            0,
-            f"cannot read further: {error}. The file is truncated or damaged: copy it again.",
+            0, f"cannot read further: {error}. The file is truncated or damaged: copy it again."
         ) from error
 
 

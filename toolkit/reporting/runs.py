@@ -11,14 +11,7 @@ from typing import Any
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
-from toolkit.common.json_files import (
-    Count,
-    JsonError,
-    JsonObject,
-    convert,
-    name_file,
-    read_json,
-)
+from toolkit.common.json_files import Count, JsonError, JsonObject, convert, name_file, read_json
 from toolkit.config.serialize import flatten
 
 EventValue = float | int | str | None

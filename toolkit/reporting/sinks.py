@@ -19,12 +19,7 @@ from toolkit.common.errors import RUN_EVENTS, ToolkitError
 from toolkit.common.files import atomic_file, open_unlinked
 from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.reporting.console import TrainingConsole as TrainingConsole
-from toolkit.reporting.runs import (
-    METRICS_FILE,
-    EventValues,
-    read_log,
-    to_scalars,
-)
+from toolkit.reporting.runs import METRICS_FILE, EventValues, read_log, to_scalars
 
 log = logging.getLogger(__name__)
 

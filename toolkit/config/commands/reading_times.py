@@ -8,11 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from toolkit.config.commands.checkpoints import OWN_TASK
 from toolkit.config.commands.generate import SurprisalOptions
 from toolkit.config.declared import ADVANCED, MULTI_WORD, NO_SPLIT, Tokens
-from toolkit.config.sections import (
-    DeviceOptions,
-    OutputOptions,
-    WeightsOptions,
-)
+from toolkit.config.sections import DeviceOptions, OutputOptions, WeightsOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -182,8 +182,5 @@ TRAIN = Command(
         "sweep.grid",
     ),
 )
-SUITE_TRAIN = replace(
-    TRAIN,
-    defaults={**DEFAULT_COMPONENTS, "task": "glue"},
-)
+SUITE_TRAIN = replace(TRAIN, defaults={**DEFAULT_COMPONENTS, "task": "glue"})
 """toolkit-train --suite, which reads files; the suite may name other tasks."""

@@ -17,14 +17,7 @@ from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.declared import NonNegativeInt, Options
-from toolkit.data.formats.format import (
-    Block,
-    Format,
-    Job,
-    SplitReport,
-    count_column,
-    select_counts,
-)
+from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column, select_counts
 from toolkit.data.preprocessing.choose_tokenizer import (
     TrainingText,
     choose_tokenizer,
@@ -36,11 +29,7 @@ from toolkit.data.records import list_lines
 from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import DataFolder, check_same_tokenizer, tokenizer_of_kind
-from toolkit.data.text_files import (
-    COMPRESSION_SUFFIXES,
-    raise_at_line,
-    whole_file,
-)
+from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, whole_file
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import ParallelTokenizer, unwrap_tokenizer
 from toolkit.reporting.console import Progress

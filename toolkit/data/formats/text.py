@@ -21,11 +21,7 @@ from toolkit.common.registry import register_format
 from toolkit.config.declared import NonNegativeInt, Options, Rate
 from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
 from toolkit.data.preprocessing.choose_tokenizer import TrainingText, choose_tokenizer
-from toolkit.data.preprocessing.input_files import (
-    list_row_files,
-    plan_parts,
-    read_items,
-)
+from toolkit.data.preprocessing.input_files import list_row_files, plan_parts, read_items
 from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer
 from toolkit.data.records import (
     READERS,
@@ -234,7 +230,7 @@ def encode_chunks(
                 raise Record(None, chunk, batch.lines[first]).error(
                     f"an item must have at most {limit} tokens, but {batch.items[first][:40]!r}... "
                     f"has {lengths[first]}. Raise --max-item-tokens, or choose --overlength skip, "
-                    f"truncate or split.",
+                    f"truncate or split."
                 )
             documents = before + np.array(batch.documents, np.int64)
             document = int(documents.max(initial=document))

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from toolkit.common.arrays import BoolArray, FloatArray, IntArray, mix, ragged_arange, uniform
-from toolkit.data.samples.sequence_pairs import (
-    SentenceBatch,
-    TextSamples,
-    describe_truncation,
-)
+from toolkit.data.samples.sequence_pairs import SentenceBatch, TextSamples, describe_truncation
 from toolkit.data.storage.column_files import Column, ColumnPart
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 

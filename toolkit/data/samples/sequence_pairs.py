@@ -13,12 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import (
-    AnyArray,
-    BoolArray,
-    IntArray,
-    ragged_arange,
-)
+from toolkit.common.arrays import AnyArray, BoolArray, IntArray, ragged_arange
 from toolkit.data.storage.column_files import WORDS, Column, ColumnPart
 from toolkit.data.storage.data_folder import Split
 from toolkit.data.tokenizers.vocabulary import Vocabulary

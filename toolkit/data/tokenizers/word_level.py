@@ -15,12 +15,7 @@ from toolkit.common.json_files import JsonObject
 from toolkit.data.text_files import raise_at_line, read_text
 from toolkit.data.tokenizers.offsets import TokenSpan, lower_without_accents, span_mapper
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.vocabulary import (
-    UNFINISHED,
-    WORD_START,
-    Vocabulary,
-    uses_mark,
-)
+from toolkit.data.tokenizers.vocabulary import UNFINISHED, WORD_START, Vocabulary, uses_mark
 
 FAIRSEQ_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # ids 0 to 3, not listed in dict.txt
 MASK = "<mask>"

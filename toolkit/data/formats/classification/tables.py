@@ -84,11 +84,7 @@ GLUE_SCHEMAS = {
             metrics=("matthews",),
             headerless=("source", "label", "mark", "sentence"),
         ),
-        TableSchema(
-            name="SST-2",
-            text_columns=SENTENCE,
-            classes=YES_OR_NO,
-        ),
+        TableSchema(name="SST-2", text_columns=SENTENCE, classes=YES_OR_NO),
         TableSchema(
             name="MRPC",
             text_columns=(("#1 String",), ("#2 String",)),
@@ -120,21 +116,9 @@ GLUE_SCHEMAS = {
             classes=("entailment", "neutral", "contradiction"),
             files=MNLI_FILES,
         ),
-        TableSchema(
-            name="QNLI",
-            text_columns=(("question",), ("sentence",)),
-            classes=ENTAILMENT,
-        ),
-        TableSchema(
-            name="RTE",
-            text_columns=SENTENCES,
-            classes=ENTAILMENT,
-        ),
-        TableSchema(
-            name="WNLI",
-            text_columns=SENTENCES,
-            classes=YES_OR_NO,
-        ),
+        TableSchema(name="QNLI", text_columns=(("question",), ("sentence",)), classes=ENTAILMENT),
+        TableSchema(name="RTE", text_columns=SENTENCES, classes=ENTAILMENT),
+        TableSchema(name="WNLI", text_columns=SENTENCES, classes=YES_OR_NO),
         TableSchema(
             name="AX",
             text_columns=(("sentence1", "Premise"), ("sentence2", "Hypothesis")),

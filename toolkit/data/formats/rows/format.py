@@ -31,12 +31,7 @@ from toolkit.data.formats.format import (
 from toolkit.data.formats.parallel import ParallelFormatConfig
 from toolkit.data.formats.tagging.tokenizer import TaggingFormatConfig
 from toolkit.data.preprocessing.input_files import SplitFiles, list_row_splits
-from toolkit.data.raw_items import (
-    InputField,
-    ItemValues,
-    check_names,
-    read_record,
-)
+from toolkit.data.raw_items import InputField, ItemValues, check_names, read_record
 from toolkit.data.records import Record, read_features, read_rows
 
 

@@ -32,12 +32,7 @@ from toolkit.data.formats.format import (
 )
 from toolkit.data.formats.parallel import FilePair, NumberedPair, ParallelFormat
 from toolkit.data.formats.qa import multiple_choice, squad
-from toolkit.data.formats.qa.format import (
-    ChoiceQuestion,
-    Passage,
-    QaFormat,
-    QuestionSource,
-)
+from toolkit.data.formats.qa.format import ChoiceQuestion, Passage, QaFormat, QuestionSource
 from toolkit.data.formats.rows.format import LabeledRows, RowsConfig, read_class_names
 from toolkit.data.formats.tagging.format import TaggingFormat
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer

@@ -13,13 +13,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.format import (
-    Block,
-    Format,
-    Job,
-    SplitReport,
-    count_column,
-)
+from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
 from toolkit.data.formats.tagging.split import COLUMNS, KIND, TYPES_FILE, UNKNOWN_TAG, UNSEEN_TAG
 from toolkit.data.formats.tagging.tokenizer import (
     ANY_COLUMN,
