@@ -16,14 +16,12 @@ from toolkit.checkpoints.load import (
     describe_mismatches,
     find_checkpoint,
     read_config,
-    weights_file,
     write_model,
 )
 from toolkit.checkpoints.save_folder import (
     Manifest,
     SaveFolder,
     check_new_folder,
-    parse_update,
     read_manifest,
 )
 from toolkit.checkpoints.tensor_files import read_tensors
@@ -36,7 +34,7 @@ from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import Sizes
 from toolkit.reporting.console import Output
 from toolkit.reporting.tables import Cell, Table
-from toolkit.training.callbacks.checkpointing import read_metric, read_save_reasons
+from toolkit.training.callbacks.checkpointing import read_save_reasons
 
 
 @dataclass(frozen=True)
@@ -165,25 +163,14 @@ def print_average(
     output: Path,
     report: Output,
 ) -> None:
-    """Print one row per checkpoint, with the validation metric of the averaged weights."""
-    metric = checkpoints[-1].run.training.best_metric
-    rows = list[list[Cell]]()
+    """Print one row per checkpoint."""
+    columns, rows = ["checkpoint", "epoch", "update", "reasons"], list[list[Cell]]()
     for checkpoint in checkpoints:
         folder, facts = str(checkpoint.folder), checkpoint.facts
-        saved = checkpoint.folder.resolve()  # a link has another name
-        measured = parse_update(saved) >= 0 and weights_file(saved) == MODEL
         record = {"checkpoint": folder, "epoch": facts.epoch, "update": facts.update}
-        value = read_metric(saved, metric) if measured else None
-        report.write("averaged", {**record, "reasons": facts.reasons, metric: value})
-        rows.append([folder, facts.epoch, facts.update, ", ".join(facts.reasons), value])
-    note = (
-        f"{metric} is omitted for runs with --training.ema-decay: they validate the moving average "
-        f"of the weights, but toolkit-average reads the weights themselves."
-    )
-    if all(weights_file(checkpoint.folder) == MODEL for checkpoint in checkpoints):
-        note = ""
-    columns = ["checkpoint", "epoch", "update", "reasons", metric]
-    Table(columns=columns, rows=rows, note=note).print(report.console)
+        report.write("averaged", {**record, "reasons": facts.reasons})
+        rows.append([folder, facts.epoch, facts.update, ", ".join(facts.reasons)])
+    Table(columns=columns, rows=rows).print(report.console)
     count = sum(tensor.numel() for tensor in mean.values())
     report.write(
         "end", {"output": str(output), "checkpoints": len(checkpoints), "parameters": count}

@@ -10,14 +10,12 @@ import numpy as np
 from toolkit.common.json_files import JsonObject
 from toolkit.data.formats.parallel import KIND as PARALLEL, ParallelSplit
 from toolkit.data.formats.tagging.split import KIND as TAGGING, TaggedSplit
-from toolkit.data.storage.column_files import WORDS, Column, FolderSource
+from toolkit.data.storage.column_files import WORDS, FolderSource
 from toolkit.data.storage.data_folder import Corpora, DataFolder
-from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.wrapped import TARGET
 from toolkit.reporting.tables import Table
 
 TEXT = "tokens"
-SAMPLE_TOKENS, SAMPLE_RUN = 1 << 20, 1 << 12  # sample for unknown tokens, in consecutive runs
 
 
 def describe_data(
@@ -94,7 +92,7 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonO
         is_text = column.name == TEXT
         counts = source.counts(split) if is_text else {}
         sizes = np.quantile(column.lengths, (0.5, 0.9, 1.0), method="inverted_cdf").tolist()
-        unknown_rate, is_estimated = measure_unknown_rate(column, counts, folder.tokenizer)
+        unknown = counts["unknown"] / column.elements if "unknown" in counts else None
         yield {
             "name": name if is_text else f"{name}.{column.name}",
             "path": str(source.path),
@@ -106,8 +104,7 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonO
             "words": counts.get(WORDS, 0),
             "mean": column.elements / max(1, column.items),
             **dict(zip(("median", "ninety_percent", "longest"), sizes, strict=True)),
-            "unknown_rate": unknown_rate,
-            "unknown_is_estimated": is_estimated,
+            "unknown_rate": unknown,
             "overlength": counts.get("overlength", 0),
             "lost_tokens": counts.get("lost_tokens", 0),
             "parts": len(column.parts),
@@ -124,8 +121,7 @@ def format_table(records: Iterable[JsonObject]) -> str:
             f"{it['words']:,}" if it["words"] else "",
             f"{it['mean']:.1f}",
             *(f"{it[key]:,}" for key in ("median", "ninety_percent", "longest")),
-            "~" * it["unknown_is_estimated"]
-            + ("" if it["unknown_rate"] is None else f"{it['unknown_rate']:.3%}"),
+            "" if it["unknown_rate"] is None else f"{it['unknown_rate']:.3%}",
             *(f"{it[key]:,}" if it[key] else "" for key in ("overlength", "lost_tokens")),
             str(it["parts"]),
             format_bytes(it["bytes"]),
@@ -135,20 +131,6 @@ def format_table(records: Iterable[JsonObject]) -> str:
     columns = [column for column in zip(HEADS, *rows, strict=True) if any(column[1:])]
     heads, *cells = zip(*columns, strict=True)
     return Table(columns=heads, rows=cells, right_align=heads[1:]).text().rstrip()
-
-
-def measure_unknown_rate(
-    column: Column, counts: Mapping[str, int], tokenizer: Tokenizer
-) -> tuple[float | None, bool]:
-    """Fraction of unknown tokens, and whether it is estimated from a sample."""
-    if column.name != TEXT or not column.elements:
-        return None, False
-    if "unknown" in counts:
-        return counts["unknown"] / column.elements, False
-    runs = max(1, min(SAMPLE_TOKENS, column.elements) // SAMPLE_RUN)
-    starts = np.linspace(0, max(0, column.elements - SAMPLE_RUN), runs, dtype=np.int64)
-    sample = [column.read(s, min(s + SAMPLE_RUN, column.elements)) for s in starts.tolist()]
-    return float((np.concatenate(sample) == tokenizer.vocabulary.unk).mean()), True
 
 
 def example_items(source: FolderSource, split: str, count: int) -> Iterator[tuple[int, str]]:

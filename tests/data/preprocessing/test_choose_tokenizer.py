@@ -17,6 +17,7 @@ from toolkit.data.preprocessing.choose_tokenizer import (
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.text_files import FileChunk
+from toolkit.data.tokenizers.offsets import split_long_words
 
 TEXT = "The old house\nthe river and the House\n"
 
@@ -156,7 +157,7 @@ def rivers(text_file):
 
 
 def test_a_fraction_of_the_items_is_spread_evenly(numbers):
-    sample = partial(sample_items, text=numbers, fraction=0.1, lower=False)
+    sample = partial(sample_items, text=numbers, fraction=0.1)
     assert sample(numbers.parts[0]) == [f"The {n}" for n in range(9, 100, 10)]
 
 
@@ -169,5 +170,5 @@ def test_a_sample_has_items_even_if_every_part_is_too_short_for_one(workers, riv
 
 def test_long_word_is_split_and_each_part_appears_once(text_file):
     text = text_of(text_file("a " + "x" * 1000 + " b\n" + "yz" * 200 + "\n"))
-    found = sample_items(text.parts[0], text, 1.0, lower=False)
+    found = [*map(split_long_words, sample_items(text.parts[0], text, 1.0))]
     assert found == [f"a {'x' * 256} {'x' * (1000 - 3 * 256)} b", f"{'yz' * 128} {'yz' * 72}"]

@@ -22,13 +22,12 @@ from toolkit.data.preprocessing.input_files import estimate_bytes, plan_parts, r
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.meta import load_checked_tokenizer
 from toolkit.data.text_files import FileChunk
-from toolkit.data.tokenizers.huggingface import SPECIAL, WordPieceTokenizer, train_word_pieces
+from toolkit.data.tokenizers.huggingface import SPECIAL, WordPieceTokenizer
 from toolkit.data.tokenizers.offsets import (
     lower_without_accents,
     replace_line_breaks,
-    split_long_words,
 )
-from toolkit.data.tokenizers.sentencepiece import OPTIONS, SentencePieceTokenizer, train_pieces
+from toolkit.data.tokenizers.sentencepiece import OPTIONS, SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import (
     SYMBOLS_FILE,
     TOKENIZER_CONFIG_FILE,
@@ -107,11 +106,7 @@ def load_given_tokenizer(c: PreprocessConfig) -> Tokenizer | None:
             return load_tokenizer(path)
         found = locate_checkpoint(path, *CHECKPOINT_LINKS, file=TOKENIZER_CONFIG_FILE)
         return load_checked_tokenizer(found or path)
-    return _sentencepiece(read_bytes(path), c)
-
-
-def _sentencepiece(model: bytes, c: PreprocessConfig) -> Tokenizer:
-    return SentencePieceTokenizer(model, **{name: getattr(c, name) for name in OPTIONS})
+    return SentencePieceTokenizer(read_bytes(path), **{it: getattr(c, it) for it in OPTIONS})
 
 
 def _train_pieces(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
@@ -122,23 +117,13 @@ def _train_pieces(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> 
     what, many = "WordPiece" if is_word_piece else "SentencePiece", "s" * (len(items) != 1)
     characters = sum(map(len, items)) / 1e6
     _log(f"training {what} on {len(items):,} item{many}, {characters:.1f} M characters")
-    if is_word_piece:
-        symbols = train_word_pieces(
-            items,
-            vocab_size=c.vocab_size,
-            character_coverage=c.character_coverage,
-            lowercase=c.lowercase,
-        )
-        tokenizer: Tokenizer = WordPieceTokenizer.from_symbols(symbols, lowercase=c.lowercase)
-    else:
-        model = train_pieces(
-            items,
-            vocabulary_size=c.vocab_size,
-            algorithm=c.sentencepiece_type,
-            character_coverage=c.character_coverage,
-            max_bytes=text.max_line_bytes,
-        )
-        tokenizer = _sentencepiece(model, c)
+    options: dict[str, object] = {"lowercase": c.lowercase, "vocabulary_size": c.vocab_size}
+    options["character_coverage"] = c.character_coverage
+    if not is_word_piece:
+        options["algorithm"] = c.sentencepiece_type
+        options["split_digit_commas"] = c.split_digit_commas
+    train: Callable[..., Tokenizer] = resolve_name(TRAINERS[c.tokenizer_kind])
+    tokenizer = train(items, **options)
     words = tokenizer.vocabulary
     pieces = len(words) - len({*words.special, *([words.unk] if is_word_piece else [])})
     short = f"; the text has no more, {c.vocab_size} were requested"
@@ -221,24 +206,18 @@ def sample_text(text: TrainingText, config: PreprocessConfig, pool: WorkerPool) 
     size = sum(estimate_bytes(chunk) for part in text.parts for chunk in part)
     limit = config.sentencepiece_megabytes * 1e6
     fraction = min(1.0, limit / size) if limit else 1.0
-    lower = config.lowercase and config.tokenizer_kind == "sentencepiece"  # WordPiece does it later
     while True:
-        sample = partial(sample_items, text=text, fraction=fraction, lower=lower)
+        sample = partial(sample_items, text=text, fraction=fraction)
         items = [item for _, part in pool.imap(sample, text.parts) for item in part]
         if items or fraction == 1:
             return items
         fraction = min(1.0, 2 * fraction)
 
 
-def sample_items(
-    part: Sequence[FileChunk], text: TrainingText, fraction: float, lower: bool
-) -> list[str]:
-    """A fraction of the items of one part, evenly spread, as the model will see them."""
-    kept = []
-    for number, item in enumerate(text.items(part)):
-        if int((number + 1) * fraction) > int(number * fraction):
-            kept.append(split_long_words(lower_without_accents(item) if lower else item))
-    return kept
+def sample_items(part: Sequence[FileChunk], text: TrainingText, fraction: float) -> list[str]:
+    """A fraction of the items of one part, evenly spread."""
+    items = enumerate(text.items(part))
+    return [it for number, it in items if int((number + 1) * fraction) > int(number * fraction)]
 
 
 def count_part(part: Sequence[FileChunk], text: TrainingText, lowercase: bool) -> Counter[str]:

@@ -147,12 +147,17 @@ class WordPieceTokenizer(LibraryTokenizer):
 
     @classmethod
     def _train(
-        cls, lines: Sequence[str], *, vocabulary_size: int, lowercase: bool
+        cls,
+        lines: Sequence[str],
+        *,
+        vocabulary_size: int,
+        lowercase: bool,
+        character_coverage: float = 0.9995,
     ) -> WordPieceTokenizer:
         symbols = train_word_pieces(
             [split_long_words(line) for line in lines],
             vocab_size=vocabulary_size,
-            character_coverage=0.9995,
+            character_coverage=character_coverage,
             lowercase=lowercase,
         )
         return cls.from_symbols(symbols, lowercase=lowercase)

@@ -63,14 +63,19 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def _train(
-        cls, lines: Sequence[str], *, vocabulary_size: int, lowercase: bool
+        cls,
+        lines: Sequence[str],
+        *,
+        vocabulary_size: int,
+        lowercase: bool,
+        split_digit_commas: bool = False,
+        **options: Any,
     ) -> SentencePieceTokenizer:
         items = [split_long_words(lower_without_accents(t) if lowercase else t) for t in lines]
         longest = max(len(item.encode()) for item in items)
-        model = train_pieces(
-            items, vocabulary_size=vocabulary_size, max_bytes=max(longest, MIN_LONGEST_TEXT)
-        )
-        return cls(model, lowercase=lowercase)
+        options["max_bytes"] = max(longest, MIN_LONGEST_TEXT)
+        model = train_pieces(items, vocabulary_size=vocabulary_size, **options)
+        return cls(model, lowercase=lowercase, split_digit_commas=split_digit_commas)
 
     def _locate(self, text: str) -> list[TokenSpan]:
         normalized, to_original = self.normalize(text), span_mapper(text, self.lowercase)

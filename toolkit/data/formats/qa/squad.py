@@ -115,7 +115,7 @@ class SquadReader:
         self.path, self.max_bytes = path, max_bytes
         self.evaluated, self.answers_required = evaluated, answers_required
         self.problems: list[Problem] = []
-        self.paragraphs_without_questions = self.moved_answers = 0
+        self.moved_answers = 0
         self.has_unanswerable = False
         """Whether a question has no answer, as in SQuAD 2.0."""
         self._locations: dict[str, str] = {}
@@ -129,7 +129,6 @@ class SquadReader:
             self.add_problem(location, what)
             return None
         check_size(f"{self.path}:{location}", "a context", context, self.max_bytes)
-        self.paragraphs_without_questions += not questions
         if questions and not context.strip():
             count = f"{len(questions):,} question{'s' * (len(questions) > 1)}"
             what = f"the context must hold text, but is blank, and has {count}."
@@ -144,8 +143,7 @@ class SquadReader:
 
     def finish(self, passages: Sequence[Passage]) -> QuestionSource:
         """The passages that were read, with what was seen in them."""
-        empty, moved = self.paragraphs_without_questions, self.moved_answers
-        notes = [f"{empty:,} paragraphs without questions"] if empty else []
+        notes, moved = list[str](), self.moved_answers
         if moved:
             notes.append(f"{moved:,} answers moved by one or two characters to where their text is")
         return QuestionSource(self.path, passages, self.problems, notes, self.has_unanswerable)
