@@ -9,8 +9,8 @@ from toolkit import load_checkpoint
 from toolkit.checkpoints.load import check_data_matches_checkpoint, find_checkpoint
 from toolkit.checkpoints.save_folder import SaveFolder, find_saved_run
 from toolkit.common.errors import ToolkitError
+from toolkit.data.tokenizers.tokenizer import ParallelTokenizer
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
-from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.distributed import World
 from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import TrainingRun, run

@@ -10,10 +10,9 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.commands.generate import ContinueConfig, TranslateConfig
 from toolkit.config.sections import ComponentConfig
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import ParallelTokenizer, Tokenizer
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
-from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.generation.generate import GenerationRequest
 from toolkit.generation.hypothesis import Hypothesis
 from toolkit.models.interface import Sizes

@@ -12,8 +12,8 @@ from toolkit import build_model
 from toolkit.cli.preprocess import main as preprocess
 from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
+from toolkit.data.tokenizers.tokenizer import ParallelTokenizer
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
-from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 from toolkit.distributed import World
 from toolkit.training import result
 from toolkit.training.cuda_graphs import record_updates

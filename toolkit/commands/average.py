@@ -18,12 +18,7 @@ from toolkit.checkpoints.load import (
     read_config,
     write_model,
 )
-from toolkit.checkpoints.save_folder import (
-    Manifest,
-    SaveFolder,
-    check_new_folder,
-    read_manifest,
-)
+from toolkit.checkpoints.save_folder import Manifest, SaveFolder, check_new_folder, read_manifest
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
 from toolkit.config.command import MANIFEST

@@ -12,7 +12,7 @@ from toolkit.data.formats.parallel import KIND as PARALLEL, ParallelSplit
 from toolkit.data.formats.tagging.split import KIND as TAGGING, TaggedSplit
 from toolkit.data.storage.column_files import WORDS, FolderSource
 from toolkit.data.storage.data_folder import Corpora, DataFolder
-from toolkit.data.tokenizers.wrapped import TARGET
+from toolkit.data.tokenizers.tokenizer import TARGET
 from toolkit.reporting.tables import Table
 
 TEXT = "tokens"

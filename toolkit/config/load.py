@@ -149,7 +149,6 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
     try:
         return resolve_words(words, early, files, command)
     except ToolkitError as error:
-        from toolkit.config.translate import explain  # only such errors need it
 
         def reread(line: Sequence[str]) -> Resolved:
             words = read_words(line)
@@ -161,7 +160,7 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
             for path, it in named.items()
             if path.endswith(".name")
         }
-        raise explain(words, command, chosen, error, reread) from None
+        raise names.explain(words, command, chosen, error, reread) from None
 
 
 def resolve_words(
@@ -284,7 +283,7 @@ def read_config_files(early: OptionValues, command: Command) -> OptionValues:
     """The values of the configuration files; loads the plugin folders too."""
     values: OptionValues = {}
     for file in get_value(early, "config", []):
-        from toolkit.config.yaml_files import read_yaml  # PyYAML is slow to import
+        from toolkit.config.serialize import read_yaml  # PyYAML is slow to import
 
         values |= flatten_sections(read_yaml(file), command, file)
     for folder in get_value(early, "user_dir", []):

@@ -39,9 +39,12 @@ from toolkit.conversion.heads import input_length, with_labels
 from toolkit.conversion.native_classes import check_component
 from toolkit.conversion.tokenizer_files import Template, extend_vocabulary, write_tokenizer
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
-from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, unpack_tokenizer
+from toolkit.data.tokenizers.tokenizer import (
+    TOOLKIT_TOKENIZER_FILE,
+    unpack_tokenizer,
+    unwrap_tokenizer,
+)
 from toolkit.data.tokenizers.tokenizer_json import load_tokenizer
-from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Sizes
 from toolkit.reporting.console import Output, heartbeat

@@ -19,8 +19,7 @@ from toolkit.conversion.tensors import NameTable
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
 from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
 from toolkit.data.formats.tagging.tokenizer import ANY_COLUMN, LabelTables, TaggingTokenizer
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer, unwrap_tokenizer
 from toolkit.metrics.classification import has_span_tags
 from toolkit.models.interface import ArchConfig, EncoderModel
 from toolkit.tasks.glue import Glue

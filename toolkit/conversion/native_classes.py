@@ -46,9 +46,8 @@ from toolkit.conversion.model_types import (
     replace_prefix,
 )
 from toolkit.conversion.tokenizer_files import write_tokenizer
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer, unwrap_tokenizer
 from toolkit.data.tokenizers.tokenizer_json import load_tokenizer, read_settings
-from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 from toolkit.models.bert import DebertaConfig, ModernBertConfig
 from toolkit.models.convbert import ConvBertConfig
 from toolkit.models.encoder import EncoderConfig

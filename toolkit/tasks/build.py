@@ -19,8 +19,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import ARCHITECTURES, TASKS
 from toolkit.config.sections import ComponentConfig
 from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer, unwrap_tokenizer
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.nn.adapters import merge_low_rank
 from toolkit.tasks.learner import Learner, Origin

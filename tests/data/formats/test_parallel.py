@@ -24,9 +24,8 @@ from toolkit.data.formats.text import RUN_LENGTH, apply_length_limit, assign_spl
 from toolkit.data.preprocess import preprocess
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.words import WordBoundaries
-from toolkit.data.tokenizers.wrapped import ParallelTokenizer
+from toolkit.data.tokenizers.tokenizer import ParallelTokenizer, Tokenizer
+from toolkit.data.tokenizers.vocabulary import WordBoundaries
 
 TRAIN = {
     "de": "der Hund bellt\neine Katze\nder Hund\n" * 4,

@@ -12,7 +12,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import DataConfig
 from toolkit.data.formats.parallel import ParallelSplit
 from toolkit.data.storage.data_folder import Corpora, DataFolder
-from toolkit.data.tokenizers.wrapped import ParallelTokenizer
+from toolkit.data.tokenizers.tokenizer import ParallelTokenizer
 
 GERMAN = ["der", "Hund", "die", "Katze", "schläft"]
 ENGLISH = ["the", "dog", "cat", "sleeps"]

@@ -8,7 +8,12 @@ import pytest
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
 from toolkit.data.preprocess import preprocess
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import (
+    ParallelTokenizer,
+    Tokenizer,
+    WrappedTokenizer,
+    restore_inner,
+)
 from toolkit.data.tokenizers.vocabulary import (
     WORD_REST,
     WORD_START,
@@ -18,7 +23,6 @@ from toolkit.data.tokenizers.vocabulary import (
     write_symbols,
 )
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.data.tokenizers.wrapped import ParallelTokenizer, WrappedTokenizer, restore_inner
 
 
 def set_kind(folder, **changed):

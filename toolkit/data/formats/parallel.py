@@ -30,8 +30,7 @@ from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import DataFolder, check_same_tokenizer, tokenizer_of_kind
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, whole_file
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.wrapped import ParallelTokenizer, unwrap_tokenizer
+from toolkit.data.tokenizers.tokenizer import ParallelTokenizer, Tokenizer, unwrap_tokenizer
 from toolkit.reporting.console import Progress
 
 BLOCK_LINES = 8192

@@ -35,9 +35,8 @@ from toolkit.data.storage.column_files import WORDS, ColumnType
 from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.offsets import clean_texts
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.words import WordBoundaries
-from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
+from toolkit.data.tokenizers.tokenizer import Tokenizer, unwrap_tokenizer
+from toolkit.data.tokenizers.vocabulary import WordBoundaries
 from toolkit.reporting.console import Progress
 
 HANDLED = {"skip": "left out", "truncate": "truncated", "split": "split into several"}

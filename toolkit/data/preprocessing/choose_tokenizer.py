@@ -23,20 +23,17 @@ from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.meta import load_checked_tokenizer
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.huggingface import SPECIAL, WordPieceTokenizer
-from toolkit.data.tokenizers.offsets import (
-    lower_without_accents,
-    replace_line_breaks,
-)
+from toolkit.data.tokenizers.offsets import lower_without_accents, replace_line_breaks
 from toolkit.data.tokenizers.sentencepiece import OPTIONS, SentencePieceTokenizer
 from toolkit.data.tokenizers.tokenizer import (
     SYMBOLS_FILE,
     TOKENIZER_CONFIG_FILE,
     TRAINERS,
     Tokenizer,
+    unwrap_tokenizer,
 )
 from toolkit.data.tokenizers.tokenizer_json import is_transformers, load_tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 
 TEXT_FILE = "text.txt"
 

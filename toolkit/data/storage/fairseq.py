@@ -18,9 +18,13 @@ from toolkit.common.files import open_regular
 from toolkit.common.json_files import sample_digest
 from toolkit.data.storage.column_files import ColumnPart, FolderSource
 from toolkit.data.storage.meta import META_FILE
-from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, LanguagePair, Tokenizer
+from toolkit.data.tokenizers.tokenizer import (
+    TOKENIZER_CONFIG_FILE,
+    LanguagePair,
+    ParallelTokenizer,
+    Tokenizer,
+)
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.data.tokenizers.wrapped import ParallelTokenizer
 
 COLUMN, TARGET_COLUMN = "tokens", "target"
 INSPECTED_ITEMS = 1024  # if all of these end in </s>, all items do

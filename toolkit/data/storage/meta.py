@@ -27,8 +27,7 @@ from toolkit.data.storage.column_files import (
     ColumnPart,
     FolderSource,
 )
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.wrapped import TARGET
+from toolkit.data.tokenizers.tokenizer import TARGET, Tokenizer
 
 META_FILE = "meta.json"
 FORMAT, VERSION = "toolkit data folder", 2

@@ -29,8 +29,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.data.tokenizers.offsets import Span, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.vocabulary import UNFINISHED
-from toolkit.data.tokenizers.words import joins
+from toolkit.data.tokenizers.vocabulary import UNFINISHED, joins
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision
@@ -238,8 +237,8 @@ def find_word_ends(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[IntAr
 
     A word is a run of letters, with their vowel signs and accents, and digits. All other characters
     are words by themselves, as in BERT's tokenizer, and so are letters of scripts without spaces,
-    as in `toolkit.data.tokenizers.words`. The characters that tokens cover decide, so the marks of
-    SentencePiece, WordPiece and byte-level pieces lead to the same words.
+    as in `toolkit.data.tokenizers.vocabulary`. The characters that tokens cover decide, so the
+    marks of SentencePiece, WordPiece and byte-level pieces lead to the same words.
     """
     offsets = tokenizer.encode_with_offsets(sentences)
     edges = np.stack([offsets.starts, offsets.ends], 1)

@@ -19,8 +19,12 @@ from toolkit.data.storage.data_folder import (
     check_same_tokenizer,
     tokenizer_of_kind,
 )
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.wrapped import WrappedTokenizer, name_labels, restore_inner
+from toolkit.data.tokenizers.tokenizer import (
+    Tokenizer,
+    WrappedTokenizer,
+    name_labels,
+    restore_inner,
+)
 
 GLUE_TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI", "AX")
 

@@ -49,8 +49,7 @@ from toolkit.data.raw_items import (
     to_single_line,
 )
 from toolkit.data.records import Record
-from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.wrapped import ParallelTokenizer
+from toolkit.data.tokenizers.tokenizer import ParallelTokenizer, Tokenizer
 
 
 class ClassifiedRows(

@@ -42,8 +42,8 @@ from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import VECTORS_FILE
 from toolkit.data.text_files import raise_at_line
+from toolkit.data.tokenizers.tokenizer import unwrap_tokenizer
 from toolkit.data.tokenizers.vocabulary import write_symbols
-from toolkit.data.tokenizers.wrapped import unwrap_tokenizer
 
 
 class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):

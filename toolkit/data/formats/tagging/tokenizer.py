@@ -29,10 +29,14 @@ from toolkit.data.formats.tagging.treebanks import (
     TaggedSentence,
 )
 from toolkit.data.text_files import open_text, raise_at_line
-from toolkit.data.tokenizers.tokenizer import Tokenizer
+from toolkit.data.tokenizers.tokenizer import (
+    Tokenizer,
+    WrappedTokenizer,
+    name_labels,
+    restore_inner,
+)
 from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
-from toolkit.data.tokenizers.wrapped import WrappedTokenizer, name_labels, restore_inner
 
 MAX_WORD_CHARACTERS = 20  # later characters of a word are ignored (Dufter et al. 2020, code)
 
