@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from toolkit.data.formats.qa.split import character_span
+from toolkit.data.formats.qa.format import character_span
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.metrics.translation import exact_match
 from toolkit.reporting.tables import Table

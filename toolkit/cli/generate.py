@@ -74,7 +74,7 @@ MODES = (
         summary="Compare two text files: BLEU, chrF and TER. Needs no model.",
         example="toolkit-generate score system.txt reference.txt",
         config=ScoreConfig,
-        act="toolkit.commands.score:score",
+        act="toolkit.commands.generate:score",
     ),
 )
 

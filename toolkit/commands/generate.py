@@ -1,4 +1,7 @@
-"""toolkit-generate: apply a trained model to lines of text or to the items of data folders."""
+"""toolkit-generate: apply a trained model to lines of text or to the items of data folders.
+
+Its mode score compares translations with references: BLEU, chrF and TER by sacreBLEU.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import torch
 
-from toolkit.commands.score import print_scores
 from toolkit.commands.text_io import load_requests, open_input, open_writers
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
@@ -23,9 +26,11 @@ from toolkit.config.commands.generate import (
     FillMaskConfig,
     GenerationOptions,
     OrderConfig,
+    ScoreConfig,
     SurprisalConfig,
     TextGenerationConfig,
 )
+from toolkit.data.text_files import read_text
 from toolkit.data.tokenizers.tokenizer import MASK
 from toolkit.distributed import World, launch
 from toolkit.generation.generate import (
@@ -40,8 +45,9 @@ from toolkit.generation.output import (
     GenerationOutput,
     SurprisalOutput,
 )
+from toolkit.metrics.translation import ALL_METRICS, corpus_scores
 from toolkit.optim.update import DTYPES, resolve_precision
-from toolkit.reporting.console import Output, Progress
+from toolkit.reporting.console import Output, Progress, TextStream
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.completions.surprisal import SurprisalReader
 from toolkit.tasks.learner import Learner
@@ -268,3 +274,44 @@ def generate_outputs(
         by_number = {output.number: output for output in outputs}
         assert len(by_number) == len(buffer), "every request has one output"
         yield [by_number[request.number] for request in buffer]
+
+
+LABELS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
+
+
+def score(config: ScoreConfig) -> None:
+    """Run toolkit-generate score."""
+    files = config.files
+    with Output(config.json) as output:
+        translations, references = map(read_sentences, files)
+        if len(translations) != len(references):
+            raise ToolkitError(
+                f"{files[0]} has {len(translations)} lines, but {files[1]} has {len(references)}. "
+                f"Every translation needs a reference on the same line."
+            )
+        if not references:
+            raise ToolkitError(f"No lines to score: {files[0]} is empty.")
+        options = {"language": config.target_lang, "tokenize": config.eval_bleu_tokenize}
+        print_scores(translations, references, output, output.text_stream, **options)
+
+
+def read_sentences(file: str) -> list[str]:
+    """Lines of a text file without their ends, LF or CRLF."""
+    lines = read_text(Path(file), may_be_empty=True, allow_pipe=True).split("\n")
+    return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def print_scores(
+    translations: Sequence[str],
+    references: Sequence[str],
+    output: Output,
+    stream: TextStream,
+    **options: Any,
+) -> None:
+    """Print BLEU, chrF and TER with sacreBLEU's signatures; `options` are those of
+    `corpus_scores`.
+    """
+    for it in corpus_scores(translations, references, names=ALL_METRICS, **options):
+        detail = f" {it.detail}" if it.detail else ""
+        print(f"{LABELS[it.name]} {it.value:.2f}{detail}  {it.signature}", file=stream)
+        output.write("score", {"name": it.name, "value": it.value, "signature": it.signature})

@@ -24,13 +24,13 @@ from toolkit.common.files import write_output
 from toolkit.common.registry import register_task
 from toolkit.config.declared import OF_MODEL, AtLeast, Rate
 from toolkit.criteria import IGNORED, IMPOSSIBLE, MaskedClasses, Prediction
+from toolkit.data.formats.qa.format import ChoiceSplit
 from toolkit.data.formats.qa.multiple_choice import (
     FIELDS,
     ChoiceItem,
     encode_choice_questions,
     parse_choices,
 )
-from toolkit.data.formats.qa.split import ChoiceSplit
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.raw_items import ItemValues
 from toolkit.data.samples.sequence_pairs import (

@@ -16,7 +16,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import ValidateConfig
 from toolkit.config.load import compose
 from toolkit.criteria import IGNORED
-from toolkit.data.formats.qa.split import character_span
+from toolkit.data.formats.qa.format import character_span
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.tasks.examples import SplitSource

@@ -20,11 +20,12 @@ from toolkit.config.declared import NonNegativeInt, Options
 from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column, select_counts
 from toolkit.data.preprocessing.choose_tokenizer import (
     TrainingText,
+    WorkerPool,
     choose_tokenizer,
     load_given_tokenizer,
+    shared_tokenizer,
 )
 from toolkit.data.preprocessing.input_files import plan_parts
-from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer
 from toolkit.data.records import list_lines
 from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.storage.column_files import ColumnType
@@ -166,7 +167,7 @@ class ParallelSplit:
 
 def encode_block(folder: Path, block: LineBlock) -> EncodedPairs:
     """The block's ids, by the tokenizer of the folder."""
-    tokenizer = load_tokenizer(folder)
+    tokenizer = shared_tokenizer(folder)
     source = tokenizer.encode_lines(block.source)
     target = tokenizer.target.encode_lines(block.target)
     return TokenTexts(*source), TokenTexts(*target)

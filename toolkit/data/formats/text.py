@@ -20,9 +20,13 @@ from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.config.declared import NonNegativeInt, Options, Rate
 from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
-from toolkit.data.preprocessing.choose_tokenizer import TrainingText, choose_tokenizer
+from toolkit.data.preprocessing.choose_tokenizer import (
+    TrainingText,
+    WorkerPool,
+    choose_tokenizer,
+    shared_tokenizer,
+)
 from toolkit.data.preprocessing.input_files import list_row_files, plan_parts, read_items
-from toolkit.data.preprocessing.workers import WorkerPool, load_tokenizer
 from toolkit.data.records import (
     READERS,
     Record,
@@ -184,7 +188,7 @@ def encode_part(
     """The items of a part in blocks, each of one split. A document starts where neighbors are
     missing."""
     (own_split, part, chunks), first, blocks = task, 0, list[Block]()
-    vocabulary, last = load_tokenizer(folder).vocabulary, dict[str, IntArray]()
+    vocabulary, last = shared_tokenizer(folder).vocabulary, dict[str, IntArray]()
     for batch in encode_chunks(chunks, folder, options, max_line_bytes):
         numbers = np.arange(first, first + len(batch[1]))
         first += len(numbers)
@@ -218,7 +222,7 @@ def encode_chunks(
     chunks: Sequence[FileChunk], folder: Path, options: TextFormatConfig, max_line_bytes: int
 ) -> Iterator[EncodedItems]:
     """Encode the items; documents are numbered across chunks, and 0 continues the part before."""
-    tokenizer, document = load_tokenizer(folder), 0
+    tokenizer, document = shared_tokenizer(folder), 0
     for chunk in chunks:
         before = document
         for batch in read_items(chunk, options.segment_by, max_line_bytes):

@@ -17,7 +17,7 @@ from torch import Tensor
 from toolkit.common.arrays import IntArray
 from toolkit.config.declared import AtLeast, PositiveInt
 from toolkit.criteria import IGNORED
-from toolkit.data.formats.qa.split import SquadSplit, Windows, split_into_windows
+from toolkit.data.formats.qa.format import SquadSplit, Windows, split_into_windows
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.samples.sequence_pairs import SPECIAL_OF_PAIR, SPECIAL_OF_SINGLE, join_pairs
 from toolkit.models.interface import Inputs

@@ -24,7 +24,7 @@ from toolkit.common.arrays import FloatArray
 from toolkit.common.files import write_output
 from toolkit.common.registry import register_task
 from toolkit.criteria import IMPOSSIBLE, MaskedClasses, Prediction
-from toolkit.data.formats.qa.split import character_span, max_context_tokens
+from toolkit.data.formats.qa.format import character_span, max_context_tokens
 from toolkit.data.formats.qa.squad import FIELDS, encode_span_questions
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.translation import best_scores, best_threshold

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.qa.split import (
+from toolkit.data.formats.qa.format import (
     ChoiceSplit,
     SquadSplit,
     max_context_tokens,

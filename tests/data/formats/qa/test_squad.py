@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.preprocessing import preprocess_config
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import FORMATS
-from toolkit.data.formats.qa.split import SquadSplit
+from toolkit.data.formats.qa.format import SquadSplit
 from toolkit.data.formats.qa.squad import read_squad
 
 from .conftest import COOK, FOUNDER, SQUAD, TEXT, YEAR, make_question, make_squad

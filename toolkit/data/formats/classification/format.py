@@ -46,8 +46,7 @@ from toolkit.data.formats.format import (
     count_column,
     list_first,
 )
-from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
-from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.preprocessing.choose_tokenizer import WorkerPool, load_given_tokenizer
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import MemoryFolder
 

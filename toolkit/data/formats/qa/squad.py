@@ -20,7 +20,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.data.formats.format import MAX_QUOTED, MalformedOptions, Problem
-from toolkit.data.formats.qa import split as names
+from toolkit.data.formats.qa import format as names
 from toolkit.data.formats.qa.format import (
     TOKEN_IDS,
     Answer,
