@@ -36,7 +36,7 @@ def test_describe_data_gives_preprocessing_options_and_splits(folder):
 def test_describe_data_gives_mean_median_and_maximum_length(fairseq):
     row = table(describe_data(fairseq))["train"]
     names = ("documents", "items", "tokens", "mean", "median", "longest")
-    assert [row[name] for name in names] == ["2", "4", "13", "3.2", "2", "6"]
+    assert [row[name] for name in names] == ["2", "4", "13", "3.2500", "2", "6"]
 
 
 def test_describe_data_shows_evenly_spaced_items_as_text(fairseq):

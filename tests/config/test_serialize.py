@@ -6,14 +6,8 @@ import yaml
 
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import compose, load
-from toolkit.config.serialize import (
-    PlainLoader,
-    diff_configs,
-    from_dict,
-    list_differences,
-    to_dict,
-    to_yaml,
-)
+from toolkit.config.serialize import diff_configs, from_dict, list_differences, to_dict, to_yaml
+from toolkit.config.yaml_files import PlainLoader
 
 NAMED = {"arch": "composite_bert_tiny", "task": "mlm"}
 

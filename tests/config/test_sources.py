@@ -9,7 +9,7 @@ from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.help import handle_info_flags
 from toolkit.config.load import load
-from toolkit.config.serialize import list_recipes, read_yaml
+from toolkit.config.yaml_files import list_recipes, read_yaml
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import yaml
 from toolkit import build_model
 from toolkit.cli.train import main
 from toolkit.cli.validate import main as validate
-from toolkit.config.serialize import SUITE, read_recipes, read_yaml
+from toolkit.config.yaml_files import SUITE, read_recipes, read_yaml
 from toolkit.data.storage.meta import read_meta
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.sweep import suite as suite_module, sweep as sweep_module

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -47,12 +47,6 @@ def describe_data(
     return facts, records, items
 
 
-HEADS = [
-    *("split", "documents", "items", "tokens", "words", "mean", "median", "90%", "longest"),
-    *("unknown", "too long", "lost tokens", "parts", "size"),
-]
-
-
 def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str, object]:
     """Name -> value of the facts above the table."""
     folders = [folder for s in sources for folder in (s.path, s.path / TARGET) if folder.is_dir()]
@@ -66,18 +60,21 @@ def collect_facts(corpora: Corpora, sources: Sequence[FolderSource]) -> dict[str
         "shards": len(sources) if len(sources) > 1 else None,
         **sources[0].facts,
         "size": f"{format_bytes(sum(file.stat().st_size for file in files))} in {len(files)} files",
-        "tokenizer": {**corpora.all.tokenizer.settings(), "special": None},
+        "tokenizer": corpora.all.tokenizer.settings(),
         "vocabulary": own if own == target else f"{own}; target {target}",
         "fingerprint": corpora.all.fingerprint,
     }
 
 
 def to_text(value: object) -> str:
-    """A value of a record in words, as `width 64, lowercase`; empty for what is not there."""
+    """A value of a record in words, as `width 64, lowercase`; empty for what is not there.
+
+    Ids of special tokens are left out.
+    """
     if isinstance(value, Mapping):
-        parts = {str(name): it for name, it in value.items() if it not in (None, "", [], {})}
+        parts = {str(name): it for name, it in value.items() if name != "special"}
         texts = [name if it is True else f"{name} {to_text(it)}" for name, it in parts.items()]
-        return ", ".join(text for text in texts if not text.endswith(" False"))
+        return ", ".join(it for it in texts if not it.endswith((" ", " False")))
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "; ".join(map(to_text, value))
     return "" if value is None else str(value)
@@ -112,25 +109,12 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonO
         }
 
 
-def format_table(records: Iterable[JsonObject]) -> str:
-    """A row for each record, without empty columns."""
-    rows = [
-        [
-            it["name"],
-            *(f"{it[key]:,}" for key in ("documents", "items", "tokens")),
-            f"{it['words']:,}" if it["words"] else "",
-            f"{it['mean']:.1f}",
-            *(f"{it[key]:,}" for key in ("median", "ninety_percent", "longest")),
-            "" if it["unknown_rate"] is None else f"{it['unknown_rate']:.3%}",
-            *(f"{it[key]:,}" if it[key] else "" for key in ("overlength", "lost_tokens")),
-            str(it["parts"]),
-            format_bytes(it["bytes"]),
-        ]
-        for it in records
-    ]
-    columns = [column for column in zip(HEADS, *rows, strict=True) if any(column[1:])]
-    heads, *cells = zip(*columns, strict=True)
-    return Table(columns=heads, rows=cells, right_align=heads[1:]).text().rstrip()
+def format_table(records: Sequence[JsonObject]) -> str:
+    """A row for each record, without the columns that are empty."""
+    hidden = ("path", "split", "column")
+    heads = [name for name in records[0] if name not in hidden and any(it[name] for it in records)]
+    rows = [[it[name] for name in heads] for it in records]
+    return Table(columns=heads, rows=rows).text().rstrip()
 
 
 def example_items(source: FolderSource, split: str, count: int) -> Iterator[tuple[int, str]]:

@@ -154,7 +154,7 @@ def describe_checkpoint(folder: Path, *, verify: bool = False) -> tuple[JsonObje
         "data": run.get("data", {}).get("dirs"),
         "fingerprint of examples": state.data["examples"][:16] if state else "",
         "sizes": config.sizes,
-        "tokenizer": {**tokenizer.settings(), "special": None},
+        "tokenizer": tokenizer.settings(),
         "vocabulary": f"fingerprint {tokenizer.vocabulary.fingerprint[:16]}",
         "digests": "all right" if verify else "not compared (--verify does)",
         "start": None,

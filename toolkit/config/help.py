@@ -219,7 +219,7 @@ def list_components(command: Command, kind: str) -> str:
     """Name and summary of every component of one kind, or of the recipes."""
     is_run = command.config is RunConfig
     if is_run and kind == RECIPES:
-        from toolkit.config.serialize import list_recipes  # PyYAML is slow to import
+        from toolkit.config.yaml_files import list_recipes  # PyYAML is slow to import
 
         return format_columns(list_recipes().items(), indent=0)
     section = LISTS.get(kind.replace("-", "_"), "")

@@ -283,7 +283,7 @@ def read_config_files(early: OptionValues, command: Command) -> OptionValues:
     """The values of the configuration files; loads the plugin folders too."""
     values: OptionValues = {}
     for file in get_value(early, "config", []):
-        from toolkit.config.serialize import read_yaml  # PyYAML is slow to import
+        from toolkit.config.yaml_files import read_yaml  # PyYAML is slow to import
 
         values |= flatten_sections(read_yaml(file), command, file)
     for folder in get_value(early, "user_dir", []):

@@ -22,8 +22,8 @@ from toolkit.common.files import atomic_file, read_bytes
 from toolkit.common.json_files import JsonObject, convert, name_file, read_json, sha256, write_json
 from toolkit.config.command import CHECKPOINT_LINKS, MANIFEST, format_columns
 from toolkit.config.commands.checkpoints import BabylmConfig
-from toolkit.config.serialize import SUITE, read_yaml
 from toolkit.config.values import locate_checkpoint
+from toolkit.config.yaml_files import SUITE, read_yaml
 from toolkit.conversion.convert import convert_model
 from toolkit.conversion.files import MODEL_CARD_FILE
 from toolkit.reporting.console import Output, heartbeat

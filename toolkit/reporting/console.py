@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TextIO, runtime_checkable
+from typing import Any, TextIO
 
 from rich import console as rich_console, progress as rich_progress
 
@@ -325,15 +325,6 @@ OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
 """Start of a file that may be overwritten. A run's log, which starts with an update, may not."""
 
 
-@runtime_checkable
-class TextStream(Protocol):
-    """A stream that `print` can write to."""
-
-    def write(self, text: str, /) -> object: ...
-
-    def flush(self) -> object: ...
-
-
 class Output:
     """Text and JSON lines (`--json FILE`); with `-`, JSON goes to stdout and text to stderr.
 
@@ -357,7 +348,7 @@ class Output:
             self.file = self._stack.enter_context(open_output(target))
 
     @property
-    def text_stream(self) -> TextStream:
+    def text_stream(self) -> TextIO:
         """The stream for text."""
         return sys.stderr if self.to_stdout else sys.stdout
 

@@ -26,8 +26,8 @@ from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.train import SUITE_TRAIN, TRAIN, SweepConfig
 from toolkit.config.load import Resolved, resolve, to_run_config
 from toolkit.config.sections import ComponentConfig
-from toolkit.config.serialize import SUITE, read_yaml
 from toolkit.config.values import ALTERNATIVES, flatten_sections
+from toolkit.config.yaml_files import SUITE, read_yaml
 from toolkit.data.formats.rows.format import RowsConfig
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.meta import META_FILE, read_meta

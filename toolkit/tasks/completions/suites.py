@@ -15,7 +15,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import FileName, JsonObject, convert, name_file
 from toolkit.config.commands.checkpoints import CompletionsConfig, Normalization
 from toolkit.config.sections import Scoring
-from toolkit.config.serialize import SUITE, read_yaml
+from toolkit.config.yaml_files import SUITE, read_yaml
 from toolkit.reporting.runs import main_value
 from toolkit.reporting.tables import Table
 from toolkit.tasks.completions.results import BASELINES, make_table
