@@ -31,7 +31,7 @@ def test_run_reports_metrics_of_training_and_validation(config, tmp_path):
     result = run(config(log_interval=5))
     train = [r for r in records(tmp_path / "run") if r["event"] == "train"]
     assert [(r["update"], r["epoch"]) for r in train] == [(5, 1), (10, 2)]
-    assert {"loss", "mlm_loss", "ppl", "tokens_per_second", "updates_per_second", "lr", "mfu"} | {
+    assert {"loss", "mlm_loss", "ppl", "tokens_per_second", "updates_per_second", "lr"} | {
         "gradient_norm", "clip_rate", "data_wait_rate", "peak_memory_gib", "seconds"
     } <= train[0].keys()  # fmt: skip
     assert result.train == {k: v for k, v in train[1].items() if k != "event"}

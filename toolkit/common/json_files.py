@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -101,6 +101,12 @@ def convert(value: object, kind: Callable[..., T]) -> T:
         problem = problem[:1].lower() + problem[1:].replace(", got ", ", found ")
         problem = re.sub("str matching regex .*", "the name of a file", problem)
         raise JsonError(f"{place.lstrip('.')}: {problem}" if place else problem) from None
+
+
+def convert_fields(value: object, kinds: Mapping[str, Any]) -> dict[str, Any]:
+    """Some fields of a JSON object, each as its kind."""
+    fields = msgspec.defstruct("Fields", list(kinds.items()))
+    return msgspec.structs.asdict(convert(value, fields))
 
 
 def is_json_object(text: str) -> bool:

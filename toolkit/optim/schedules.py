@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, Protocol, TypedDict, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import Count, JsonObject, convert
+from toolkit.common.json_files import Count, JsonObject, convert_fields
 from toolkit.common.registry import register_lr_scheduler
 from toolkit.config.declared import (
     Above,
@@ -247,13 +247,8 @@ class PlateauConfig(WarmupConfig):
     """Minimum improvement, relative to the best value."""
 
 
-class PlateauState(TypedDict):
-    factor: float
-    best: float | None
-    bad_validations: Count
-
-
-"""State of a Plateau in a checkpoint."""
+PLATEAU_STATE = {"factor": float, "best": float | None, "bad_validations": Count}
+"""State of a Plateau in a checkpoint: attribute -> its type."""
 
 
 @register_lr_scheduler("plateau", PlateauConfig())
@@ -287,9 +282,7 @@ class Plateau:
         self.best, self.bad_validations = None, 0
 
     def state(self) -> JsonObject:
-        return {"factor": self.factor, "best": self.best, "bad_validations": self.bad_validations}
+        return {name: getattr(self, name) for name in PLATEAU_STATE}
 
     def restore(self, state: JsonObject) -> None:
-        saved = convert(state, PlateauState)
-        self.factor, self.best = saved["factor"], saved["best"]
-        self.bad_validations = saved["bad_validations"]
+        vars(self).update(convert_fields(state, PLATEAU_STATE))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -14,7 +14,7 @@ from torch.func import functional_call
 from torch.optim import Optimizer
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import Count, JsonError, JsonObject, convert
+from toolkit.common.json_files import Count, JsonError, JsonObject, convert_fields
 from toolkit.config.sections import TrainingConfig
 from toolkit.distributed import World
 from toolkit.distributed.data_parallel import to_local, total_norm as total_norm
@@ -157,14 +157,6 @@ def resolve_precision(name: str, device: torch.device) -> str:
     return name
 
 
-class LossScaleState(TypedDict):
-    scale: float
-    good: float
-
-
-"""State of a LossScale in a checkpoint."""
-
-
 class LossScale:
     """Dynamic scaling of the loss (Micikevicius et al. 2018, section 3.2), on the device.
 
@@ -183,10 +175,10 @@ class LossScale:
         self.good.mul_(1 - grows)
         self.scale.mul_(1 + grows - 0.5 * skipped)
 
-    def state(self) -> LossScaleState:
+    def state(self) -> dict[str, float]:
         return {"scale": float(self.scale), "good": float(self.good)}
 
-    def restore(self, state: LossScaleState) -> None:
+    def restore(self, state: Mapping[str, float]) -> None:
         self.scale.fill_(state["scale"])
         self.good.fill_(state["good"])
 
@@ -263,14 +255,6 @@ WINDOW = 128
 SIGMAS = 6.0
 
 
-class SpikeState(TypedDict):
-    taken: Count
-    values: list[list[float]]
-
-
-"""State of a SpikeDetector in a checkpoint."""
-
-
 class SpikeDetector:
     """Detects x_t > mean + 6 sigma over the previous 128 updates, x being loss or gradient norm.
 
@@ -309,7 +293,7 @@ class SpikeDetector:
         return {"taken": int(self.taken), "values": self.values.tolist()}
 
     def restore(self, state: JsonObject) -> None:
-        saved = convert(state, SpikeState)
+        saved = convert_fields(state, {"taken": Count, "values": list[list[float]]})
         if [len(row) for row in saved["values"]] != [self.window] * len(self.values):
             raise JsonError(f"values: expected 2 lists of {self.window} numbers")
         self.taken.fill_(saved["taken"])

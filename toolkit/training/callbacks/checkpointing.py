@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TypedDict
 
 import torch
 
@@ -33,21 +32,20 @@ from toolkit.checkpoints.tensor_files import (
     write_tensors,
 )
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import Count, convert, read_json, write_json
+from toolkit.common.json_files import Count, JsonObject, convert_fields, read_json, write_json
 from toolkit.config.sections import CheckpointConfig, RunConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.distributed.data_parallel import gather_on_main, is_sharded
 from toolkit.models.interface import Sizes
-from toolkit.optim.update import LossScaleState
 from toolkit.reporting.runs import EventValue
 from toolkit.reporting.sinks import Sink
 from toolkit.training.callbacks.validation import (
+    VALIDATION_STATE,
     ExponentialMovingAverage,
     Validation,
-    ValidationState,
     lower_is_better,
 )
-from toolkit.training.step import State, Stateful, Step, TrainingProgress
+from toolkit.training.step import Metrics, State, Stateful, Step, TrainingProgress
 from toolkit.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
@@ -101,7 +99,8 @@ def read_metric(folder: Path, metric: str, examples: str | None = None) -> float
         return None
     if examples not in (None, validation["examples"]):
         return None
-    value = next(iter(validation["latest"].values()), {}).get(metric, math.nan)
+    first: Metrics = next(iter(validation["latest"].values()), {})
+    value = first.get(metric, math.nan)
     return None if math.isnan(value) else float(value)
 
 
@@ -266,14 +265,6 @@ def describe_progress(
     }
 
 
-class Fingerprints(TypedDict):
-    examples: str
-    order: str
-
-
-"""Digests of the examples of a run, and of their order in an epoch."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class SavedState:
     """The contents of state.json."""
@@ -281,16 +272,17 @@ class SavedState:
     progress: TrainingProgress
     callbacks: dict[str, State]
     """Name -> state of a callback."""
-    loss_scale: LossScaleState | None = None
+    loss_scale: dict[str, float] | None = None
     precision: str
     ranks: Count = 1
-    data: Fingerprints
+    data: dict[str, str]
+    """Fingerprints of the `examples` of the run, and of their `order` in an epoch."""
 
     @property
-    def validation(self) -> ValidationState | None:
+    def validation(self) -> JsonObject | None:
         """The validation's state; None if the run has none."""
         state = self.callbacks.get("validation")
-        return None if state is None else convert(state, ValidationState)
+        return None if state is None else convert_fields(state, VALIDATION_STATE)
 
     def __post_init__(self) -> None:
         _ = self.validation

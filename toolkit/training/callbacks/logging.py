@@ -8,16 +8,13 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from time import perf_counter
-from typing import TypedDict
 
 import torch
 from torch import Tensor
 
-from toolkit.common.json_files import convert
+from toolkit.common.json_files import JsonObject, convert, convert_fields
 from toolkit.distributed import World
 from toolkit.distributed.world import synchronize
-from toolkit.optim.update import DTYPES
 from toolkit.reporting.sinks import Sink
 from toolkit.tasks.examples import Batch, to_device
 from toolkit.tasks.learner import Learner
@@ -25,17 +22,13 @@ from toolkit.training.flop_counter import FlopCounter
 from toolkit.training.step import Metrics, State, Step
 from toolkit.training.trainer import Trainer
 
-
-class LoggerState(TypedDict):
-    meters: State
-    since_report_seconds: tuple[float, float]
-    seconds: float
-    latest: Metrics
-
-
-"""State of a MetricsLogger in a checkpoint."""
-
-
+LOGGER_STATE = {
+    "meters": JsonObject,
+    "since_report_seconds": tuple[float, float],
+    "seconds": float,
+    "latest": Metrics,
+}
+"""State of a MetricsLogger in a checkpoint: name -> its type."""
 EARLY = (1, 2, 5, 10, 20, 50)
 """Updates of this start that the console shows before the first report."""
 HOST_BOUND = 0.9
@@ -172,7 +165,7 @@ class MetricsLogger:
         }
 
     def restore(self, state: State) -> None:
-        saved = convert(state, LoggerState)
+        saved = convert_fields(state, LOGGER_STATE)
         self.meters.restore(saved["meters"], self.trainer.world)
         busy, waited = saved["since_report_seconds"]
         self.reported_at = self.trainer.busy_seconds - busy, self.trainer.waited_seconds - waited
@@ -297,35 +290,9 @@ PEAK_FLOPS: dict[str, dict[str, float]] = {
 
 
 def peak_flops_per_second(device: torch.device, precision: str) -> float | None:
-    """FLOP/s of large matrix products: from a table for GPUs, measured on a CPU."""
-    if device.type == "cpu":
-        return measure_flops_per_second(precision)
-    name = torch.cuda.get_device_name(device)
+    """FLOP/s of large matrix products of a GPU in the table."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
     return next((peaks.get(precision) for key, peaks in PEAK_FLOPS.items() if key in name), None)
-
-
-def measure_flops_per_second(precision: str, size: int = 1024, seconds: float = 0.1) -> float:
-    """2 n^3 FLOPs over the time of the fastest product of n x n matrices within `seconds`.
-
-    n is `size`, or less where one such product would take longer: without instructions for bf16,
-    a CPU needs seconds for what takes milliseconds in fp32.
-    """
-    dtype, n = DTYPES.get(precision, torch.float32), size // 8
-    time_product(n, dtype)  # warm-up
-    while n < size and 8 * time_product(n, dtype) < seconds:
-        n *= 2
-    fastest, end = float("inf"), perf_counter() + seconds
-    while perf_counter() < end:
-        fastest = min(fastest, time_product(n, dtype))
-    return 2.0 * n**3 / fastest
-
-
-def time_product(n: int, dtype: torch.dtype) -> float:
-    """Seconds of a product of two n x n matrices."""
-    a = torch.ones(n, n, dtype=dtype)
-    started = perf_counter()
-    a @ a
-    return perf_counter() - started
 
 
 def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:

@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from types import FrameType
-from typing import TypedDict
 
 import numpy as np
 
 from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import convert
+from toolkit.common.json_files import convert_fields
 from toolkit.common.system import REPEAT_SECONDS, known_signals
 from toolkit.config.sections import LOG_WORDS, RunConfig, TrainingConfig
 from toolkit.distributed import World
@@ -127,15 +126,6 @@ def count_epochs(
         update, epoch, consumed = update + left, epoch + 1, 0
 
 
-class StoppingState(TypedDict):
-    seconds: float
-    highest_lr: float
-    lr: float
-
-
-"""State of StoppingCriteria in a checkpoint."""
-
-
 class StoppingCriteria:
     """Stops a run after a maximum time, or when the learning rate falls to a minimum.
 
@@ -176,7 +166,7 @@ class StoppingCriteria:
 
     def restore(self, state: State) -> None:
         """A run that has ended stays so, unless it is now longer and its rate is higher again."""
-        saved = convert(state, StoppingState)
+        saved = convert_fields(state, {"seconds": float, "highest_lr": float, "lr": float})
         self.started_at = self.clock() - saved["seconds"]
         self.highest_lr, self.last_lr = saved["highest_lr"], saved["lr"]
         trainer = self.trainer

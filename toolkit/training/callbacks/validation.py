@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from time import perf_counter
-from typing import TypedDict
 
 import torch
 from torch import Tensor, nn
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import Count, JsonObject, convert
+from toolkit.common.json_files import Count, JsonObject, convert_fields
 from toolkit.distributed.data_parallel import local_rows, to_full, to_local
 from toolkit.optim.schedules import MetricSchedule
 from toolkit.reporting.runs import EventValue
@@ -27,26 +26,15 @@ class UnknownMetricError(ToolkitError):
     """training.best_metric is not a metric of validation, as the first validation shows."""
 
 
-class BestValidation(TypedDict):
-    metric: str
-    value: float
-    update: Count
-    valid: dict[str, Metrics]
-
-
-"""The validation with the best metric of a run, with all metrics by split."""
-
-
-class ValidationState(TypedDict):
-    best: BestValidation | None
-    examples: str
-    bad_validations: Count
-    validated_at: int
-    latest: dict[str, Metrics]
-    schedule: JsonObject | None
-
-
-"""State of a Validation in a checkpoint."""
+VALIDATION_STATE = {
+    "best": JsonObject | None,
+    "examples": str,
+    "bad_validations": Count,
+    "validated_at": int,
+    "latest": dict[str, Metrics],
+    "schedule": JsonObject | None,
+}
+"""State of a Validation in a checkpoint: name -> its type."""
 
 
 class Validation:
@@ -80,7 +68,8 @@ class Validation:
                 "lr_scheduler plateau requires validation, but data.valid_subset is empty. Name a "
                 "split, or choose another schedule."
             )
-        self.best: BestValidation | None = None
+        self.best: JsonObject | None = None
+        """`metric`, `value`, `update` of the best validation, and `valid`, its metrics by split."""
         self.bad_validations = 0
         """Consecutive validations without improvement."""
         self.validated_at = -1
@@ -146,7 +135,7 @@ class Validation:
 
     def restore(self, state: State) -> None:
         """Start over if the metric or the examples have changed; the learning rate stays."""
-        saved = convert(state, ValidationState)
+        saved = convert_fields(state, VALIDATION_STATE)
         best, latest = saved["best"], saved["latest"]
         same = best is None or best["metric"] == self.metric
         same = same and saved["examples"] == self.examples
