@@ -17,13 +17,14 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from toolkit.common.arrays import BoolArray, FloatArray, IntArray
+from toolkit.common.arrays import BoolArray, FloatArray, IntArray, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.data.loading.batching import BatchPlanner
 from toolkit.data.samples.masking import SELECT, HashNoise, round_budget
 from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.models.interface import Inputs
+from toolkit.tasks.embed import collate_texts
 from toolkit.tasks.examples import SHAPE_MULTIPLE, pad_to_multiple, to_device
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import ScoresTargets, require
@@ -216,15 +217,10 @@ def join_words(
     not mark the first word of a text, which then has no number.
     """
     before, after = special
-    starts, lengths = len(before), texts.lengths + len(before) + len(after)
-    positions = np.arange(int(lengths.max()))
-    ends = (starts + texts.lengths)[:, None]
-    inside = (positions >= starts) & (positions < ends)
-    tokens = np.full(inside.shape, vocabulary.pad, np.int64)
-    tokens[:, :starts] = before
-    tokens[inside] = texts.ids
-    for offset, token in enumerate(after):
-        tokens[positions == ends + offset] = token
+    rows = [[*before, *row.tolist(), *after] for row in split_rows(*texts)]
+    tokens = collate_texts(rows, vocabulary.pad).tokens.numpy()
+    positions, lengths = np.arange(tokens.shape[1]), texts.lengths + len(before) + len(after)
+    inside = (positions >= len(before)) & (positions < (lengths - len(after))[:, None])
     words = np.cumsum(vocabulary.words.starts(tokens) & inside, 1) - 1
     return WordSentences(tokens, lengths, np.where(inside, words, -1))
 

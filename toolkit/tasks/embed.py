@@ -1,6 +1,4 @@
-"""Texts as inputs of an encoder, and as vectors: its states, pooled or token by token.
-
-The tasks that train nothing: an encoder without a head, and evaluation on minimal pairs.
+"""Texts as inputs of an encoder and as vectors, and the tasks that train nothing.
 
 N texts   L layers   S tokens of a text   D width of the states
 """
@@ -26,7 +24,7 @@ from toolkit.data.tokenizers.offsets import check_texts, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
 from toolkit.tasks.examples import Batch, Examples, to_device
-from toolkit.tasks.task import EncoderFactory, Task
+from toolkit.tasks.task import Task
 
 Pooling = Literal["mean", "max", "first"]
 REDUCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
@@ -83,11 +81,7 @@ def embed_rows(
     pooling: Pooling | None,
     batch_size: int,
 ) -> list[Float[Tensor, ...]]:
-    """The pooled states of each row of tokens, or without pooling the states of its tokens.
-
-    States are in fp32 at least. Rows of similar length share a batch; the results are on the CPU,
-    in the order of the rows.
-    """
+    """`Learner.embed` of rows of tokens, in fp32 at least; rows of similar length share a batch."""
     if batch_size < 1:
         raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
     if pooling is not None and pooling not in REDUCTIONS:
@@ -172,9 +166,6 @@ class Encode(Task[NoOptions, Examples[Batch], Batch]):
         "Task encode has no head to train. Choose another --task; --finetune-from loads the "
         "encoder of a checkpoint."
     )
-
-    def __init__(self, c: NoOptions, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
-        super().__init__()
 
     def predict(self, encoder: EncoderModel, batch: Batch) -> dict[str, Prediction]:
         return {}

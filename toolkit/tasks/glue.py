@@ -237,8 +237,7 @@ class Glue(Task[GlueConfig, GlueExamples, TargetBatch]):
     default_tokens = 128
 
     def __init__(self, c: GlueConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
-        super().__init__()
-        self.config = c
+        super().__init__(c)
         labels = make_encoder.sizes["labels"]
         if not labels:
             raise ToolkitError(

@@ -158,8 +158,7 @@ class Learner(nn.Module):
     ) -> TaskDataset:
         """A split of a data folder of toolkit-preprocess as examples, for every task.
 
-        With `training`, random choices such as masks are drawn for each batch; otherwise they
-        depend on `seed` only.
+        `training` and `seed` are as in `dataset`.
         """
         opened = DataFolder.open(folder)
         check_data_matches_checkpoint(opened.tokenizer, str(folder), self.tokenizer, "the learner")

@@ -244,8 +244,7 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
     def __init__(
         self, c: MultipleChoiceConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
-        super().__init__()
-        self.config = c
+        super().__init__(c)
         self.features = Features(encoder, layer_mixing=c.layer_mixing)
         self.pooler = build_pooler(c.head, encoder.width)
         self.head = SentenceHead(encoder.width, 1, c.head_dropout)

@@ -111,6 +111,10 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     coefficients: Mapping[str, float]
     """Objective -> its factor in the loss."""
 
+    def __init__(self, config: Any = None, *_: object) -> None:
+        super().__init__()
+        self.config = config
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "collector" in vars(cls):

@@ -259,10 +259,9 @@ class SourceTargetTask(Task[C, E, TranslationBatch]):
     default_tokens = 0
 
     def __init__(self, c: C, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
-        super().__init__()
+        super().__init__(c)
         [name] = self.coefficients
         check_architecture(encoder, name, "an encoder-decoder model")
-        self.config = c
 
     def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
         """The end symbol follows a source sentence."""

@@ -282,8 +282,7 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
     """Tuned on split valid and saved with the checkpoint."""
 
     def __init__(self, c: SquadConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
-        super().__init__()
-        self.config = c
+        super().__init__(c)
         self.features = Features(encoder, layer_mixing=c.layer_mixing)
         self.head = PreciseLinear(encoder.width, 2)
         self.register_buffer("null_threshold", torch.zeros(()))

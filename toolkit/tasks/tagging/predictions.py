@@ -240,8 +240,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
     def __init__(
         self, c: PosTaggingConfig, encoder: EncoderModel, make_encoder: EncoderFactory
     ) -> None:
-        super().__init__()
-        self.config = c
+        super().__init__(c)
         self.features = Features(encoder, layer_mixing=c.layer_mixing)
         self.head = nn.Linear(encoder.width, make_encoder.sizes["tags"])
         nn.init.xavier_uniform_(self.head.weight)
