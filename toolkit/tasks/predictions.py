@@ -30,7 +30,7 @@ from toolkit.distributed import World
 from toolkit.metrics.classification import ClassMetrics, class_metrics
 from toolkit.models.interface import EncoderModel
 from toolkit.reporting.tables import Table
-from toolkit.tasks.examples import Batch, Examples, SplitSource, to_device
+from toolkit.tasks.examples import B, Examples, SplitSource, to_device
 
 Array = npt.NDArray[Any]
 Event = tuple[str, dict[str, object]]
@@ -43,7 +43,6 @@ TRUNCATED = "were truncated, as in training"
 
 
 I = TypeVar("I")  # noqa: E741
-B = TypeVar("B", bound=Batch)
 R = TypeVar("R", covariant=True)
 
 

@@ -32,7 +32,7 @@ from toolkit.models.interface import ArchConfig, EncoderModel, Inputs, Sizes
 from toolkit.nn.attention.position import check_parts
 from toolkit.nn.init import memory_limit
 from toolkit.nn.ops.linear import soft_cap
-from toolkit.tasks.examples import Batch, Examples, SplitSource
+from toolkit.tasks.examples import B, Examples, SplitSource
 from toolkit.tasks.predictions import Predictor, Results
 
 
@@ -76,7 +76,6 @@ class TargetScores(NamedTuple):
 
 C = TypeVar("C")
 E = TypeVar("E", bound=Examples[Any])
-B = TypeVar("B", bound=Batch)
 
 
 class Task(nn.Module, ABC, Generic[C, E, B]):

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -46,9 +46,11 @@ from toolkit.models.heads import TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.nn.ops.linear import aligned_linear
 from toolkit.tasks.embed import collate_texts
-from toolkit.tasks.examples import Batch, Examples, SplitSource, TargetBatch, to_device
+from toolkit.tasks.examples import B, Examples, SplitSource, TargetBatch, to_device
 from toolkit.tasks.pretraining.adaptive import AdaptiveBatch, AdaptiveMasks
 from toolkit.tasks.task import (
+    C,
+    E,
     EncoderFactory,
     Metric,
     TargetScores,
@@ -120,9 +122,6 @@ def check_sum(names: str, rates: tuple[float, float]) -> None:
 
 
 OBJECTIVE = "mlm"
-B = TypeVar("B", bound=Batch)
-C = TypeVar("C")
-E = TypeVar("E", bound=Examples[Any])
 
 
 class MaskedExamples(Examples[Any]):
