@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from toolkit.checkpoints.load import find_checkpoint, read_config
 from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.common import json_files, plugins
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import read_bytes
+from toolkit.common.files import atomic_dir, read_bytes
 from toolkit.common.json_files import JsonObject, name_file
 from toolkit.common.plugins import PluginRecord
 from toolkit.config.command import format_columns
@@ -202,14 +203,11 @@ def export_own(
     name, parameters, tokenizer = type(model).__name__, model.num_parameters(), learner.tokenizer
     folder = find_checkpoint(source)
     card = build_model_card(target.name, folder, name, parameters, tokenizer, native=False)
-
-    def fill(folder: Path) -> None:
-        model.save_pretrained(folder)
-        export_tokenizer(folder, learner, model)
-        (folder / MODEL_CARD_FILE).write_text(card, "utf-8")
-
     importlib.import_module("transformers.utils.logging").disable_progress_bar()
-    files.write_folder(target, fill)
+    with atomic_dir(target, sync=True, replace=False) as temporary:
+        model.save_pretrained(temporary)
+        export_tokenizer(temporary, learner, model)
+        (temporary / MODEL_CARD_FILE).write_text(card, "utf-8")
     kept = {name.replace(f"task.{task}.", "task.") for name in model.state_dict()}
     return {
         "class": name,
@@ -234,12 +232,11 @@ def export_tokenizer(folder: Path, learner: Learner, model: ToolkitPreTrainedMod
     has_words = isinstance(tokenizer, TaggingTokenizer) and tokenizer.has_words
     if not has_words and tokenizer.target.vocabulary is tokenizer.vocabulary:
         plain = unwrap_tokenizer(tokenizer)
-        try:
-            return write_tokenizer(
+        with suppress(ToolkitError):  # if no tokenizer.json can express it
+            write_tokenizer(
                 folder, plain, positions=length, token_types=token_types, template=template
             )
-        except ToolkitError:
-            pass  # no tokenizer.json can express it
+            return
     own = importlib.import_module("toolkit.huggingface.tokenizer")
     path = folder / TOOLKIT_TOKENIZER_FILE
     path.write_bytes(model.export_files[path.name])
@@ -250,7 +247,6 @@ def export_tokenizer(folder: Path, learner: Learner, model: ToolkitPreTrainedMod
         model_max_length=length,
         model_input_names=["input_ids", *types, "attention_mask"],
     ).save_pretrained(folder)
-    return None
 
 
 MODEL_FILE = "model.onnx"
@@ -276,15 +272,11 @@ def export_graph(
     learner = load_checkpoint(source, weights=weights).eval()
     model: ToolkitPreTrainedModel = huggingface.to_huggingface(learner)
     shape = program.resolve_shape(model, batch, length)
-    found: list[float] = []
-
-    def fill(folder: Path) -> None:
+    with atomic_dir(target, sync=True, replace=False) as folder:
         program.write_graph(folder / MODEL_FILE, model, shape)
         model.config.save_pretrained(folder)
         export_tokenizer(folder, learner, model)
-        found.append(program.compare_outputs(folder / MODEL_FILE, model, shape))
-
-    files.write_folder(target, fill)
+        difference = program.compare_outputs(folder / MODEL_FILE, model, shape)
     return {
         "inputs": program.input_names(model),
         "outputs": program.output_names(model),
@@ -292,5 +284,5 @@ def export_graph(
         "length": shape.length or "any",
         "parameters": model.num_parameters(),
         "tokenizer": unwrap_tokenizer(learner.tokenizer).kind,
-        "relative_difference": found[0],
+        "relative_difference": difference,
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from toolkit.checkpoints.load import EXTRA_FILE, read_complete_starts, read_conf
 from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import atomic_dir, open_regular
+from toolkit.common.files import open_regular
 from toolkit.common.json_files import (
     FileName,
     JsonObject,
@@ -101,12 +101,6 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
         )
     path = folder / PICKLED
     return name_tensors(load_torch_file(path), path), PICKLED
-
-
-def write_folder(target: Path, fill: Callable[[Path], object]) -> None:
-    """Fill a temporary folder and rename it, so that it is complete or absent."""
-    with atomic_dir(target, sync=True, replace=False) as temporary:
-        fill(temporary)
 
 
 def build_on_meta(run: RunConfig, sizes: Sizes) -> Learner:

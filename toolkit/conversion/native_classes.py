@@ -17,6 +17,7 @@ from toolkit.checkpoints.load import EXTRA_FILE, find_checkpoint, read_config, w
 from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import atomic_dir
 from toolkit.common.json_files import JsonObject, read_json, write_json
 from toolkit.common.registry import TASKS
 from toolkit.config.load import compose
@@ -211,8 +212,7 @@ def export_native(
         classes = hf_config["architectures"] = [class_name(model_type, task, names)]
     parameters, plain = counts.total(), unwrap_tokenizer(tokenizer)
     card = build_model_card(target.name, folder, classes[0], parameters, tokenizer, native=True)
-
-    def fill(temporary: Path) -> None:
+    with atomic_dir(target, sync=True, replace=False) as temporary:
         (temporary / MODEL_CARD_FILE).write_text(card, "utf-8")
         write_json(temporary / files.CONFIG, hf_config, indent=2, sort_keys=True)
         save_file(renamed, temporary / files.TENSORS, {"format": "pt"})
@@ -222,8 +222,6 @@ def export_native(
             positions=heads.input_length(task, arch) or hf_config["max_position_embeddings"],
             token_types=hf_config.get("type_vocab_size", 0),
         )
-
-    files.write_folder(target, fill)
     return {
         "class": classes[0],
         "parameters": parameters,

@@ -227,9 +227,7 @@ class TaskDataset(Dataset[Batch]):
         return len(self.examples)
 
     def __getitem__(self, index: int) -> Batch:
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"example {index} of {len(self)}")
-        return self.__getitems__([index % len(self)])
+        return self.__getitems__([range(len(self))[index]])
 
     def __getitems__(self, indices: Sequence[int]) -> Batch:
         """One batch of these examples."""
