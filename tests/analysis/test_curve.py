@@ -6,7 +6,6 @@ import pytest
 
 from toolkit.analysis.curve import (
     Curve,
-    CurveLine,
     band_edges,
     compute_curve,
     draw_curve,
@@ -80,7 +79,7 @@ def test_plot_curves_smooths_only_training_and_keeps_the_raw_line(subset, lines)
     ax = new_plot(4.0, 3.0).subplots()
     found = Curve([1, 2], [summarize([4.0]), summarize([2.0])], 1)
     c = CurveConfig(runs=["run"], output="x.svg", smoothing=0.5)
-    draw_curve(ax, CurveLine("run", subset, found, 0), c)
+    draw_curve(ax, found._replace(subset=subset), c)
     assert len(ax.get_lines()) == lines
     assert (ax.get_lines()[-1].get_ydata()[-1] == 2.0) == (subset == "valid")
 
@@ -101,7 +100,7 @@ def test_plot_curves_writes_json_lines(tmp_path, capsys):
 def test_plot_curves_draws_fractions_in_percent():
     ax = new_plot(4.0, 3.0).subplots()
     found = Curve([1, 2], [summarize([0.5]), summarize([0.25, 0.75])], 2)
-    draw_curve(ax, CurveLine("run", "valid", found, 0), CurveConfig(runs=["run"]), factor=100.0)
+    draw_curve(ax, found._replace(subset="valid"), CurveConfig(runs=["run"]), factor=100.0)
     assert list(ax.get_lines()[0].get_ydata()) == [50.0, 50.0]
 
 

@@ -54,8 +54,8 @@ def drawn(monkeypatch):
         groups = group_runs(runs)
         [subsets] = choose_subsets(groups, c, *c.metric)
         for line in collect_lines(groups, *c.metric, subsets, c, runs):
-            means = [summary.mean for summary in line.curve.summaries]
-            curve = dict(zip(line.curve.places, means, strict=True))
+            means = [summary.mean for summary in line.summaries]
+            curve = dict(zip(line.places, means, strict=True))
             lines[line.name] = (line.subset, curve)
 
     monkeypatch.setattr(report, "draw_curves", draw_curves)

@@ -66,10 +66,10 @@ def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None
     names = [line.subset if len(groups) == 1 and not split else line.name for line in lines]
     given = parse_labels(c.labels, [*names, *c.metric, *split])
     for (metric, *_), line in [(key, line) for key, drawn in panels.items() for line in drawn]:
-        curve, head = line.curve, {"metric": metric, "subset": line.subset, "name": line.name}
-        lists = {name: [getattr(it, name) for it in curve.summaries] for name in STATISTICS}
+        head = {"metric": metric, "subset": line.subset, "name": line.name}
+        lists = {name: [getattr(it, name) for it in line.summaries] for name in STATISTICS}
         if output:
-            output.write("curve", {**head, "runs": curve.runs, c.x_axis: curve.places, **lists})
+            output.write("curve", {**head, "runs": line.runs, c.x_axis: line.places, **lists})
     write_plot(c, draw_panels, panels, lines, names, given, c, output=output)
 
 
@@ -104,8 +104,8 @@ LIVE_SECONDS = 10.0
 
 
 def draw_panels(
-    panels: Mapping[tuple[str, ...], Sequence[CurveLine]],
-    lines: Sequence[CurveLine],
+    panels: Mapping[tuple[str, ...], Sequence[Curve]],
+    lines: Sequence[Curve],
     names: Sequence[str],
     given: Mapping[str, str],
     c: CurveConfig,
@@ -142,18 +142,17 @@ def new_panels(count: int, c: CurveConfig) -> tuple[Figure, list[Axes]]:
     return fig, list(axes.flat[:count])
 
 
-def draw_curve(ax: Axes, line: CurveLine, c: CurveConfig, factor: float = 1.0) -> None:
+def draw_curve(ax: Axes, line: Curve, c: CurveConfig, factor: float = 1.0) -> None:
     """Draw a line and its band; a smoothed line keeps the raw one, faded."""
-    curve = line.curve
-    means = [factor * summary.mean for summary in curve.summaries]
+    means = [factor * summary.mean for summary in line.summaries]
     weight = c.smoothing if line.subset == "train" else 0.0  # validations have little noise
     if weight:
         color = line_style(line.number)["color"]
-        ax.plot(curve.places, means, color=color, alpha=0.3, linewidth=0.7)
-    lower, upper = (smooth(edge, weight) for edge in band_edges(curve, c.band, factor))
+        ax.plot(line.places, means, color=color, alpha=0.3, linewidth=0.7)
+    lower, upper = (smooth(edge, weight) for edge in band_edges(line, c.band, factor))
     band = (lower, upper) if lower != upper else None
     options = {"label": str(line.number), "markersize": 3.5}
-    draw_line(ax, curve.places, smooth(means, weight), line.number, band, **options)
+    draw_line(ax, line.places, smooth(means, weight), line.number, band, **options)
 
 
 def format_axes(ax: Axes, c: CurveConfig, ylabel: str) -> None:
@@ -196,7 +195,7 @@ BANDS = {"deviation": "mean ± standard deviation", "range": "mean, minimum and 
 
 def add_legend(
     fig: Figure,
-    lines: Sequence[CurveLine],
+    lines: Sequence[Curve],
     names: Sequence[str],
     given: Mapping[str, str],
     c: CurveConfig,
@@ -207,9 +206,9 @@ def add_legend(
     """
     words, option = label_variants([SUBSETS.get(name, name) for name in names])
     texts = [given.get(name, words[SUBSETS.get(name, name)]) for name in names]
-    seeds, title = {line.curve.runs for line in lines}, [option] if option and not given else []
+    seeds, title = {line.runs for line in lines}, [option] if option and not given else []
     if len(seeds) > 1:
-        counts = [line.curve.runs for line in lines]
+        counts = [line.runs for line in lines]
         texts = [f"{it} ({n} seed{'s' * (n > 1)})" for it, n in zip(texts, counts, strict=True)]
     if max(seeds) > 1:
         of_seeds = f"{seeds.pop()} seeds" if len(seeds) == 1 else "seeds"
@@ -233,31 +232,23 @@ def add_legend(
     )
 
 
-class CurveLine(NamedTuple):
-    """One configuration on one split."""
-
-    name: str
-    subset: str
-    curve: Curve
-    number: int
-    """Index of the line, which sets its style in every panel."""
-
-
 def collect_lines(
     groups: Mapping[str, Sequence[LoggedRun]],
     metric: str,
     subsets: Sequence[str],
     c: CurveConfig,
     runs: Sequence[LoggedRun],
-) -> list[CurveLine]:
+) -> list[Curve]:
     """The lines of a panel, which have the metric; at least one must."""
     keys = [(subset, name) for subset in subsets for name in groups]
     lines = [
-        CurveLine(name, subset, compute_curve(groups[name], subset, metric, c.x_axis), index)
+        compute_curve(groups[name], subset, metric, c.x_axis)._replace(
+            name=name, subset=subset, number=index
+        )
         for index, (subset, name) in enumerate(keys)
     ]
-    drawable = [line for line in lines if line.curve.places]
-    disjoint = [line.name for line in lines if line.curve.runs and not line.curve.places]
+    drawable = [line for line in lines if line.places]
+    disjoint = [line.name for line in lines if line.runs and not line.places]
     if not drawable and disjoint:
         raise ToolkitError(
             f"the seeds of {disjoint[0]} have logged {metric!r} at no common "
@@ -301,11 +292,15 @@ def choose_subsets(
 
 
 class Curve(NamedTuple):
-    """Summaries over runs at each place: a number of updates or words."""
+    """Summaries over the runs of one configuration on one split, at numbers of updates or words."""
 
     places: Sequence[int]
     summaries: Sequence[SeedSummary]
     runs: int
+    name: str = ""
+    subset: str = ""
+    number: int = 0
+    """Index of the line, which sets its style in every panel."""
 
 
 def compute_curve(

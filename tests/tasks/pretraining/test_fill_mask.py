@@ -15,7 +15,6 @@ from toolkit.models.heads import PositionHead
 from toolkit.models.interface import Encoded, EncoderModel, Inputs
 from toolkit.tasks.pretraining.mlm import encode_masked
 from toolkit.tasks.pretraining.mpm import (
-    HiddenWord,
     MaskedPositionModel,
     check_orderable,
     encode_hidden_words,
@@ -154,7 +153,7 @@ def test_byte_level_words_keep_the_space_before_them(byte_level):
     ids, hidden = encode_hidden_words(byte_level, "b {c} {ab} b")
     named = "<s> b Ġc Ġ a b Ġb </s>"
     assert [byte_level.vocabulary.symbols[i] for i in ids] == named.split()
-    assert hidden == [HiddenWord("c", 2, 1), HiddenWord("ab", 3, 3)]
+    assert hidden == [("c", 2, 1), ("ab", 3, 3)]
 
 
 def test_words_of_several_tokens_move_as_a_whole(byte_level):
@@ -173,7 +172,7 @@ def test_words_of_several_tokens_move_as_a_whole(byte_level):
 def test_braces_hide_words_within_text_without_spaces(text):
     tokenizer = Tokenizer.train(["我爱北京你"] * 9, kind="wordpiece", vocabulary_size=20)
     _, hidden = encode_hidden_words(tokenizer, text)
-    assert hidden == [HiddenWord("爱", 2, 1), HiddenWord("京", 4, 1)]
+    assert hidden == [("爱", 2, 1), ("京", 4, 1)]
 
 
 @pytest.mark.parametrize(

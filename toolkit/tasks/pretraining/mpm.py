@@ -177,12 +177,8 @@ def concatenate_halves(halves: dict[str, TargetBatch]) -> MaskedPositionsBatch:
 HIDDEN_WORD = re.compile(r"\{([^ {}]+)\}")
 
 
-class HiddenWord(NamedTuple):
-    """A word whose position is hidden: its text, and where its tokens are in the sentence."""
-
-    text: str
-    start: int
-    tokens: int
+HiddenWord = tuple[str, int, int]
+"""A word whose position is hidden: its text, its first token in the sentence, number of tokens."""
 
 
 def encode_hidden_words(tokenizer: Tokenizer, sentence: str) -> tuple[list[int], list[HiddenWord]]:
@@ -215,7 +211,7 @@ def encode_hidden_words(tokenizer: Tokenizer, sentence: str) -> tuple[list[int],
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
     hidden = [
-        HiddenWord(text[first:end], 1 + found.index(number), found.count(number))
+        (text[first:end], 1 + found.index(number), found.count(number))
         for number, (first, end) in enumerate(spans.values())
         if number in found
     ]
@@ -304,7 +300,7 @@ class MaskedPositionModel(
         self.check_objective("mpm", "Ordering words")
         ids, hidden = encode_hidden_words(tokenizer, sentence)
         check_orderable(sentence, ids, hidden, self.position_head.bias.numel())
-        free = [word.start + i for word in hidden for i in range(word.tokens)]
+        free = [start + i for _, start, count in hidden for i in range(count)]
         device = encoder.token_embedding.weight.device
         positions = torch.arange(len(ids))
         positions[free] = HIDDEN_POSITION
@@ -321,15 +317,15 @@ class MaskedPositionModel(
         _, places = linear_sum_assignment(log_p.numpy(), maximize=True)
         order = dict(zip(places.tolist(), hidden, strict=True))
         ordered, end = list[int](), 0
-        for place, old in enumerate(hidden):
-            moved = ids[order[place].start : order[place].start + order[place].tokens]
-            ordered += ids[end : old.start] + moved
-            end = old.start + old.tokens
+        for place, (_, old, count) in enumerate(hidden):
+            _, start, moved = order[place]
+            ordered += ids[end:old] + ids[start : start + moved]
+            end = old + count
         predictions = []
-        for word, row in zip(hidden, log_p.exp(), strict=True):
+        for (word, *_), row in zip(hidden, log_p.exp(), strict=True):
             best = row.topk(min(top, len(hidden)))
             pairs = zip(best.values.tolist(), best.indices.tolist(), strict=True)
-            predictions.append([(f"{word.text} {hidden[i].start}", p) for p, i in pairs])
+            predictions.append([(f"{word} {hidden[i][1]}", p) for p, i in pairs])
         return tokenizer.decode([*ordered, *ids[end:-1]][1:]), predictions
 
     def check_objective(self, name: str, what: str) -> None:
@@ -343,7 +339,7 @@ def score_places(log_p: Float[Tensor, "N N"], hidden: Sequence[HiddenWord]) -> F
 
     The places of a word have a total probability of 1.
     """
-    counts = torch.tensor([word.tokens for word in hidden])
+    counts = torch.tensor([count for _, _, count in hidden])
     starts = counts.cumsum(0) - counts
     scores = [
         torch.stack([log_p[n + i, starts + (counts - 1).clamp(max=i)] for i in range(count)]).sum(0)
