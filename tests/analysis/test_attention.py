@@ -1,10 +1,8 @@
 import json
 import math
-from itertools import pairwise
 
 import pytest
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from toolkit import build_model, load_checkpoint
 from toolkit.analysis.attention import (
@@ -229,34 +227,6 @@ def maps(layers, heads, columns, tokens=TOKENS):
     return draw_maps(panels, columns, "a sentence", False)
 
 
-def labels(ax):
-    return [t.get_text() for t in ax.get_yticklabels()], [
-        t.get_text() for t in ax.get_xticklabels()
-    ]
-
-
-def test_draw_maps_has_layers_as_rows_and_heads_as_columns():
-    fig = maps([1, 4], [1, 2, 3], 3)
-    axes = fig.axes[:-1]  # the last one is the color bar
-    assert [p.get_title() for p in axes][::4] == ["layer 1, head 1", "layer 4, head 2"]
-    assert labels(axes[0]) == (TOKENS, []) and labels(axes[3]) == (TOKENS, TOKENS)
-    assert labels(axes[1]) == ([], []) and labels(axes[5]) == ([], TOKENS)
-
-
-def test_draw_maps_labels_columns_above_an_unfilled_row():
-    fig = maps(range(1, 7), [None], 4)
-    below = [bool(labels(p)[1]) for p in fig.axes[:-1]]
-    assert below == [False, False, True, True, True, True]
-
-
-def test_draw_maps_has_no_overlaps_with_many_maps():
-    fig = maps(range(1, 5), range(1, 13), 12, ["longest-token", *TOKENS[1:]])
-    boxes = [p.get_position() for p in fig.axes]
-    assert all(b.x0 > 0 and b.y0 > 0 and b.x1 < 1 and b.y1 < 1 for b in boxes)
-    neighbors = pairwise(boxes[:-1])
-    assert all(a.x1 < b.x0 or b.y1 < a.y0 for a, b in neighbors)
-
-
 TWO_BY_TWO = [[0.5, 0.5], [0.25, 0.75]]
 
 
@@ -273,9 +243,3 @@ def test_draw_maps_of_means_has_one_panel_per_model_on_one_scale():
     assert ticks == [tokens for _, tokens, _ in means]
     left, right, colors = (ax.get_position() for ax in (*axes, bar))
     assert 0 < left.x0 < left.x1 < right.x0 < right.x1 < colors.x0 < colors.x1 < 1
-
-
-def test_draw_maps_of_means_shortens_long_titles():
-    fig = draw_maps([("", ["a", "b"], TWO_BY_TWO)], 1, "word " * 200, True)
-    box = fig.texts[-1].get_window_extent(FigureCanvasAgg(fig).get_renderer())
-    assert box.x0 >= 0 and box.x1 <= fig.bbox.x1

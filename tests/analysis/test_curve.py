@@ -9,7 +9,6 @@ from toolkit.analysis.curve import (
     band_edges,
     compute_curve,
     draw_curve,
-    new_panels,
     plot_curves,
     smooth,
 )
@@ -41,11 +40,6 @@ def drawn(tmp_path):
         return output.read_text()
 
     return draw
-
-
-def test_plot_curves_orders_the_legend_by_the_ends_of_the_lines(drawn):
-    text = drawn("ab")
-    assert text.index("<!-- b -->") < text.index("<!-- a -->")
 
 
 def test_plot_curves_draws_metrics_side_by_side_with_one_legend(drawn):
@@ -104,11 +98,6 @@ def test_plot_curves_draws_fractions_in_percent():
     assert list(ax.get_lines()[0].get_ydata()) == [50.0, 50.0]
 
 
-def test_plot_curves_gives_the_number_of_seeds_once(drawn):
-    text = drawn(["lr=1,seed=1", "lr=1,seed=2", "lr=2,seed=1", "lr=2,seed=2"])
-    assert "<!-- lr; mean ± standard deviation of 2 seeds -->" in text
-
-
 def test_plot_curves_shows_the_given_labels(drawn):
     text = drawn("ab", labels=["a=no positions", "loss=error (bits)"])
     assert "<!-- no positions -->" in text and "<!-- error (bits) -->" in text
@@ -118,16 +107,6 @@ def test_plot_curves_shows_the_given_labels(drawn):
 def test_plot_curves_lists_the_names_for_an_unknown_label(drawn):
     with pytest.raises(ToolkitError, match=r"'c' is none. Names: a; b; loss\."):
         drawn("ab", labels=["c=x"])
-
-
-@pytest.mark.parametrize(
-    ("count", "size", "shape"),
-    [(1, "", (1, 1)), (3, "", (1, 3)), (4, "", (2, 2)), (5, "", (2, 3)), (5, "column", (5, 1))],
-)
-def test_new_panels_wraps_panels_into_rows(count, size, shape):
-    fig, axes = new_panels(count, CurveConfig(runs=["run"], size=size))
-    grid = axes[0].get_subplotspec().get_gridspec()
-    assert (grid.nrows, grid.ncols) == shape and len(fig.axes) == count
 
 
 def test_plot_curves_lists_logged_metrics_for_an_unknown_one(drawn):

@@ -1,16 +1,12 @@
-import json
-
 import pytest
 
 from toolkit.analysis import flops as flops_module
 from toolkit.analysis.flops import (
     Flops,
     PassFlops,
-    checkpoint_flops,
     count_flops,
     describe_flops,
     flops_table,
-    print_flops,
 )
 from toolkit.cli.inspect import main
 from toolkit.common.errors import ToolkitError
@@ -18,7 +14,6 @@ from toolkit.config.load import compose
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
-from toolkit.reporting.console import Output
 
 SHAPE = {"arch": "bert_tiny", "arch.width": 32, "arch.heads": 2, "arch.embedding_width": 16}
 LENGTH, WIDTH, SYMBOLS = 24, 32, 60
@@ -185,29 +180,7 @@ def test_flops_of_a_run_are_updates_times_one_update():
     assert describe_flops(flops())["run"] == "pass --max-update for the total"
 
 
-def test_flops_of_a_checkpoint_include_updates_so_far(finished):
-    found = checkpoint_flops(finished / "checkpoint_last")
-    assert (found.sentences, found.micro_batches, found.completed_updates) == (8, 1, 10)
-    assert describe_flops(found)["so far"] == f"10 updates: {10 * found.update:.2e} FLOP"
-    assert "run" not in describe_flops(found)  # it ends with its epochs
-
-
 def test_planned_flops_have_the_vocabulary_of_the_data(data, capsys):
     assert main([str(data), "--flops", "--arch", "bert_tiny"]) == 0
     symbols = len(DataFolder.open(data).tokenizer.vocabulary)
     assert f"bert_tiny, mlm, {symbols:,} symbols" in capsys.readouterr().out
-
-
-def test_flops_are_written_as_json(capsys):
-    with Output("-") as output:
-        print_flops(flops(max_update=10), output)
-    captured = capsys.readouterr()
-    *parts, whole = map(json.loads, captured.out.splitlines())
-    assert parts[0] == {
-        "event": "part",
-        "part": "encoder.embeddings",
-        "forward": 2.0,
-        "backward": 4.0,
-    }
-    assert len(parts) == len(PARTS) and whole["event"] == "flops" and whole["run"] == 9000
-    assert "encoder layers 1 to 2, each" in captured.err

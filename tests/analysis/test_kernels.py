@@ -10,7 +10,6 @@ from toolkit.analysis.kernels import (
     TapStatistics,
     TextBatch,
     extract_kernels,
-    name_kernels,
     plot_kernels,
 )
 from toolkit.analysis.kernels_plot import (
@@ -23,7 +22,6 @@ from toolkit.analysis.kernels_plot import (
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import KernelsConfig
 from toolkit.models.interface import Inputs
-from toolkit.nn.attention import FixedKernel, Relative
 from toolkit.training.run import run
 
 
@@ -178,13 +176,6 @@ def test_extract_kernels_leaves_the_model_unchanged(encoder, text):
     assert encoder.training and not any(m._forward_hooks for m in encoder.modules())
 
 
-def test_extract_kernels_numbers_equal_names():
-    model = torch.nn.Module()
-    model.layers = torch.nn.ModuleList([Relative([FixedKernel(1, 1), FixedKernel(1, 2)])])
-    names = name_kernels(model, ["layers.0.kernels.0", "layers.0.kernels.1"])
-    assert list(names.values()) == ["fixed 1", "fixed 2"]
-
-
 def test_extract_kernels_gives_offsets_from_the_query():
     tables = {"positions": "none", "position_table": True, "relative_table": True}
     sizes = {"tokens": 9, "characters": 5}
@@ -205,12 +196,6 @@ CHANNELS = KernelRows(
     [[3.0, 1.0, 2.0], [0.0, 1.0, -9.0], [9.0, 1.0, 0.0]],
     None,
 )
-
-
-def test_kernel_table_has_heads_as_rows_and_offsets_as_columns():
-    found = kernel_table([HEADS], None)
-    assert found.columns == ["layer", "kernel", "head", *COLUMNS]
-    assert found.rows == [[1, "query", "1", *["0.500"] * 9], [1, "query", "2", *["-1.000"] * 9]]
 
 
 def test_kernel_table_omits_distant_offsets_on_a_narrow_terminal():
@@ -252,35 +237,8 @@ def axes():
     return lambda fig: list(dict.fromkeys(every(fig)))
 
 
-def test_draw_kernels_has_one_panel_per_layer_and_head(axes):
-    panels = axes(draw_kernels({"run": [heads(1), heads(3)]}))
-    assert [p.get_ylabel() for p in panels] == ["layer 1\nvalue", "", "layer 3\nvalue", ""]
-    assert [p.get_title() for p in panels] == ["head 1", "head 2", "", ""]
-    assert len({p.get_ylim() for p in panels}) == 1
-
-
-def test_draw_kernels_draws_kernels_of_a_layer_in_shared_panels():
-    spread = [[0.1, 0.1, 0.1]] * 2
-    fig = draw_kernels({"run": [heads(1), heads(1, "query", spread)]})
-    [block] = fig.subfigs
-    assert [t.get_text() for t in block.legends[0].texts] == ["fixed", "query, mean and deviation"]
-    assert len(block.axes) == 2 and len(block.axes[0].collections) == 1  # the band
-
-
 def test_draw_kernels_sorts_channels_by_next_minus_previous(axes):
     assert sort_channels(channels(1)) == [[1.0, 0.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]
     panel, _ = axes(draw_kernels({"run": [channels(4)]}))
     assert panel.get_title() == "layer 4, depthwise"
     assert panel.images[0].get_clim() == (-1.0, 1.0)  # white is zero
-
-
-def test_sort_channels_keeps_the_order_of_kernels_with_one_tap(axes):
-    alone = KernelRows(1, "span", "channel", [0], [[2.0], [1.0]], None)
-    panel, _ = axes(draw_kernels({"run": [alone]}))
-    assert panel.images[0].get_array().tolist() == alone.mean
-
-
-def test_draw_kernels_has_one_block_per_checkpoint(axes):
-    fig = draw_kernels({"a": [heads(1), channels(1)], "b": [heads(1), channels(1)]})
-    assert [block.get_suptitle() for block in fig.subfigs] == ["a", "b"]
-    assert len(axes(fig)) == 2 * (2 + 2)

@@ -286,32 +286,3 @@ def test_panels_share_a_scale_with_a_line_at_chance(config):
         assert ax.get_xlim()[0] < 20.0
     assert [it.get_text() for it in fig.axes[0].get_yticklabels()] == MODELS[:2]
     assert fig.axes[0].get_ylim()[0] > fig.axes[0].get_ylim()[1]  # the first model on top
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", ["", "column"])
-def test_the_label_of_the_axis_fits_the_width(config, size):
-    fig = draw(config(size=size), GROUPS[:1], MODELS[:2])
-    box = fig._supxlabel.get_window_extent()
-    assert fig.bbox.x0 <= box.x0 and box.x1 <= fig.bbox.x1
-
-
-@pytest.mark.parametrize(
-    ("models", "seeds", "label"),
-    [
-        (MODELS[:1], 1, "accuracy (%)"),  # the first model has no standard error
-        (MODELS[:2], 1, "accuracy (%) ± standard error over pairs"),
-        (MODELS[:1], 2, "accuracy (%); mean over seeds; strokes: each seed"),
-    ],
-)
-def test_the_label_of_the_axis_explains_only_what_is_drawn(config, models, seeds, label):
-    fig = draw(config(), ["overall"], models, seeds)
-    assert " ".join(fig._supxlabel.get_text().split()) == label
-
-
-@pytest.mark.slow
-def test_seeds_are_strokes(config):
-    for seeds, lines in ((1, 0), (3, 1)):
-        fig = draw(config(), ["overall"], MODELS[:1], seeds)
-        strokes = [line for line in fig.axes[0].get_lines() if line.get_marker() == "|"]
-        assert sum(len(line.get_xdata()) == 3 for line in strokes) == lines

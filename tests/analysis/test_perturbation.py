@@ -8,8 +8,6 @@ import torch
 from toolkit.analysis.perturbation import (
     VectorDifference,
     compare_vectors,
-    difference_table,
-    draw_differences,
     plot_perturbation,
     split_words,
 )
@@ -82,17 +80,6 @@ def test_split_words_joins_subwords_without_punctuation():
     assert found["cats"] == [2, 3, 4, 5] and found["do-g"] == [9, 10, 11, 12] and found["a"] == [18]
 
 
-def test_difference_table_keeps_columns_of_missing_words():
-    found = [
-        VectorDifference("a", (1, 2), "x", 1.0, 2.0),
-        VectorDifference("b", (1, 2), "y", 3.0, 4.0),
-    ]
-    assert difference_table(found, ["a", "b"]).rows == [
-        ["1, 2", "x", "1.000", "2.000", "-", "-"],
-        ["1, 2", "y", "-", "-", "3.000", "4.000"],
-    ]
-
-
 def test_perturbation_rejects_a_single_sentence(compared):
     with pytest.raises(ToolkitError, match=r"at least two sentences, but .* contains 1\."):
         compared("the cat")
@@ -109,19 +96,3 @@ WORDS = [
         ((1, 3), "[CLS]", 0.02, 2.0),
     )
 ]
-
-
-def test_draw_differences_has_panels_for_distance_and_angle():
-    fig = draw_differences(WORDS)
-    titles = [f"words of sentences 1 and {n}" for n in (2, 3)] + ["[CLS] of sentences"]
-    assert [ax.get_title() for ax in fig.axes[::2]] == titles and len(fig.axes) == 6
-    distances, angles = fig.axes[:2]
-    assert [bar.get_height() for bar in distances.patches] == [0.5, 0.7, 0.5, 0.7]
-    assert [bar.get_height() for bar in angles.patches] == [30.0, 40.0, 30.0, 40.0]
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["a", "b"]
-
-
-def test_draw_differences_shares_a_scale_among_words_only():
-    first, _, second, _, whole, _ = draw_differences(WORDS).axes
-    assert first.get_ylim() == second.get_ylim() and whole.get_ylim()[1] < 0.05
-    assert first.get_ylim()[1] > 0.9  # the highest bar of both

@@ -5,14 +5,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from toolkit.analysis.plot_style import label_metric, label_variants
-
 pytest.importorskip("matplotlib")
 
 from toolkit.analysis.plot_style import (
     line_style,
     new_plot,
-    style_colorbar,
     write_plot,
 )
 from toolkit.common.errors import ToolkitError
@@ -80,12 +77,6 @@ def test_lines_differ_in_dashes_and_markers_without_color():
     assert len(set(colors)) == 7
 
 
-@pytest.mark.parametrize(("points", "marked"), [(6, 6), (10, 10), (100, 10), (1000, 10)])
-def test_long_lines_have_about_ten_markers(points, marked):
-    start, step = line_style(1, points)["markevery"]
-    assert len(range(points)[start::step]) in (marked, marked - 1, marked + 1)
-
-
 def test_size_and_fonts_follow_the_options(config):
     fig = draw(config(size="3.25", font_size=12.0, font_family="serif"))
     assert fig.get_size_inches().tolist() == [3.25, 1.625]
@@ -97,47 +88,3 @@ def test_size_and_fonts_follow_the_options(config):
 def test_an_unknown_font_is_rejected(config):
     with pytest.raises(ToolkitError, match=r"--font-family must be an installed font, but 'No"):
         draw(config(font_family="No Such Font"))
-
-
-def test_color_bars_have_no_lines_between_colors():
-    fig = new_plot(2.0, 2.0)
-    ax = fig.subplots()
-    bar = fig.colorbar(ax.imshow([[0.0, 1.0]]), ax=ax)
-    style_colorbar(bar)
-    assert bar.solids.get_rasterized()
-    assert bar.solids.get_edgecolor().tolist() == bar.solids.get_facecolor().tolist()
-
-
-@pytest.mark.parametrize(
-    ("metric", "label", "factor"),
-    [
-        ("loss", "loss (nats)", 1.0),
-        ("mlm_loss", "loss of masked tokens (nats)", 1.0),
-        ("oov_accuracy", "accuracy of unknown words (%)", 100.0),
-        ("generator_accuracy", "generator accuracy (%)", 100.0),
-        ("ppl", "perplexity", 1.0),
-        ("auc", "AUC", 1.0),
-        ("tokens_per_second", "tokens per second", 1.0),
-        ("my_metric", "my metric", 1.0),
-    ],
-)
-def test_metrics_have_labels_with_units(metric, label, factor):
-    assert label_metric(metric) == (label, factor)
-
-
-@pytest.mark.parametrize(
-    ("names", "labels", "title"),
-    [
-        (["conv_type=span", "conv_type=none"], ["span", "none"], "conv type"),
-        (["arch=order_rope", "arch=order_none"], ["rope", "none"], "arch"),
-        (["fixed=true, dynamic=false", "fixed=true, dynamic=true"],
-         ["fixed, no dynamic", "fixed, dynamic"], ""),
-        (["conv_san_add", "conv_san_pr"], ["add", "pr"], ""),
-        (["bert-s", "bert-s-2", "bert"], ["bert-s", "bert-s-2", "bert"], ""),
-        (["fixed=true", "fixed=false"], ["fixed", "no fixed"], ""),
-        (["my_run"], ["my run"], ""),
-        (["a", "a_b"], ["a", "a b"], ""),
-    ],
-)  # fmt: skip
-def test_variants_are_named_in_words(names, labels, title):
-    assert label_variants(names) == (dict(zip(names, labels, strict=True)), title)

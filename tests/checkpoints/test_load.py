@@ -7,12 +7,11 @@ import torch
 
 from toolkit import load_checkpoint
 from toolkit.checkpoints.load import check_data_matches_checkpoint, find_checkpoint
-from toolkit.checkpoints.save_folder import SaveFolder, find_saved_run
+from toolkit.checkpoints.save_folder import find_saved_run
 from toolkit.common.errors import ToolkitError
 from toolkit.data.tokenizers.tokenizer import ParallelTokenizer
 from toolkit.data.tokenizers.word_level import FAIRSEQ_SPECIAL, WordLevelTokenizer
 from toolkit.distributed import World
-from toolkit.training.resume import find_newest_intact
 from toolkit.training.run import TrainingRun, run
 
 
@@ -46,13 +45,6 @@ def test_checkpoint_loads_without_its_optimizer_but_does_not_resume(config, trai
     optimizer.write_bytes(b"changed")
     with pytest.raises(ToolkitError, match=r"optimizer\.safetensors must have the digest"):
         load_checkpoint(trained / "checkpoint_last")
-
-
-def test_load_checkpoint_names_a_damaged_checkpoint(trained, tmp_path):
-    messages = []
-    (trained / "checkpoint_e2_u10" / "config.json").write_text("")
-    assert find_newest_intact(SaveFolder(trained), messages.append).name == "checkpoint_e1_u5"
-    assert len(messages) == 1 and "_u10/config.json must have the digest" in messages[0]
 
 
 def words(*known):

@@ -14,7 +14,7 @@ from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder, ver
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed import World
 from toolkit.distributed.data_parallel import to_full
-from toolkit.training.run import TrainingRun, run
+from toolkit.training.run import TrainingRun
 
 
 def values(training):
@@ -42,29 +42,6 @@ def made(config, world, train=True, until=None):
         return values(training)
     finally:
         training.close()
-
-
-@pytest.mark.slow
-def test_checkpoint_of_two_sharded_ranks_resumes_on_any_number(config, ranks):
-    sharded = config(sharding="full", max_update=3)
-    first, second = ranks(lambda world: made(sharded, world))
-    assert first == second and any("::exp_avg" in name for name in first)
-    assert made(config(max_update=3), World(), train=False) == first
-    for other in (sharded, config(max_update=3)):
-        assert ranks(lambda world, other=other: made(other, world, False)) == [first, first]
-
-
-@pytest.mark.slow
-def test_sharded_run_equals_one_process(config, ranks, tmp_path):
-    """Two epochs with validation, log and saves; in between, two sharded ranks take over."""
-    whole = run(config(save_dir=str(tmp_path / "whole"), micro_batches_per_update=2))
-    options = {"save_dir": str(tmp_path / "cut"), "micro_batches_per_update": 2}
-    made(config(**options), World(), until=2)
-    ranks(lambda world: made(config(**options, sharding="full"), world, until=5) and None)
-    again = run(config(**options))
-    assert again.updates == whole.updates and again.best["update"] == whole.best["update"]
-    assert again.valid["valid"] == pytest.approx(whole.valid["valid"], rel=1e-6)
-    assert again.train["loss"] == pytest.approx(whole.train["loss"], rel=1e-6)
 
 
 @pytest.mark.slow

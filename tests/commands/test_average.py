@@ -10,7 +10,6 @@ from toolkit.checkpoints.save_folder import read_manifest
 from toolkit.checkpoints.tensor_files import read_tensors, write_tensors
 from toolkit.commands.average import average, average_tensors
 from toolkit.commands.validate import evaluate_checkpoints
-from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.checkpoints import AverageConfig, ValidateConfig
 from toolkit.distributed import World
@@ -73,18 +72,6 @@ def test_average_works_like_any_checkpoint(trained, tmp_path, config, data):
 )
 def test_average_selects_the_newest_of_a_save_folder(trained, tmp_path, options, wanted):
     assert parts(averaged(tmp_path / "mean", trained, **options)) == wanted
-
-
-def test_average_prints_a_table_and_writes_json_lines(trained, tmp_path, capsys):
-    averaged(tmp_path / "mean", trained, last=2, json=str(tmp_path / "report.jsonl"))
-    records = [
-        json_files.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()
-    ]
-    assert [(r["event"], r.get("update"), r.get("checkpoints")) for r in records] == [
-        ("averaged", 8, None), ("averaged", 10, None), ("end", None, 2)
-    ]  # fmt: skip
-    rows = [line.split()[1:3] for line in capsys.readouterr().out.splitlines()[1:3]]
-    assert [update for _, update in rows] == ["8", "10"]
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -73,29 +73,6 @@ def test_describe_checkpoint_names_plugins_that_are_not_loaded(trained):
     assert found["architecture"]["name"] == "their_own" and "best" in found
 
 
-START = {
-    "time": "2026-11-23T16:06:32+00:00",
-    "working_directory": "/home/me",
-    "toolkit": {"version": "0.1.0", "commit": "abc", "uncommitted_changes": True},
-    "plugins": [
-        {"name": "mine", "commit": "def", "uncommitted_changes": False},
-        {"name": "theirs", "package": "their-plugin 2.0", "no_commit": "not a git repository"},
-    ],
-    "packages": {"python": "3.11.7", "torch": "2.13.0"},
-    "host": "node3",
-    "os": "Linux",
-    "cpu": "EPYC",
-    "cores": 96,
-    "memory_gib": 755.5,
-    "gpus": ["H200", "H200"],
-    "device": "H200",
-    "ranks": 2,
-    "command": "toolkit-train data",
-    "update": 0,
-    "resumed_from": None,
-}
-
-
 @pytest.fixture
 def record(tmp_path):
     """Writes these starts, and gives the path of a checkpoint next to the record."""
@@ -108,7 +85,7 @@ def record(tmp_path):
 
 
 def test_start_of_a_checkpoint_is_the_last_one_before_its_update(record):
-    checkpoint = record([{**START, "update": update} for update in (0, 4, 4, 8)])
+    checkpoint = record([{"update": update} for update in (0, 4, 4, 8)])
     assert [find_start(checkpoint, update)["update"] for update in (0, 4, 5, 8, 9)] == [
         0,
         0,

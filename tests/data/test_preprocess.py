@@ -88,18 +88,6 @@ def refusal(tmp_path, **options):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_malformed_line_ends_the_run_and_leaves_no_files(
-    tmp_path, text_file, model_file, monkeypatch, workers
-):
-    monkeypatch.setattr("toolkit.data.preprocessing.input_files.PART_BYTES", 100)
-    path = text_file(b"good line\n" * 100 + b"b\xffd\n")
-    options = {"sentencepiece_model": str(model_file), "workers": workers}
-    assert refusal(tmp_path, trainpref=str(path), **options).startswith(
-        f"{path}:101: expected UTF-8"
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [

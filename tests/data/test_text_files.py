@@ -45,25 +45,6 @@ def read_error(path, **options):
     return str(caught.value)
 
 
-def test_bytes_that_are_not_utf8_are_named_by_line_and_column(text_file, chunk_bytes):
-    path = text_file(b"fine\nna\xc3\xafve\nna\xefve\n")
-    assert read_error(path) == (
-        f"{path}:3: expected UTF-8, found byte 0xef at column 3. Convert the file, for "
-        f"instance with iconv -f latin1 -t utf-8."
-    )
-
-
-@pytest.mark.parametrize("tail", ["", "\n", "\nmore\n"])
-def test_overlong_line_is_named_with_the_option(text_file, tail):
-    path = text_file("short\n" + "x" * 1_000_000 + tail)
-    found = read_error(path, max_line_bytes=500_000)
-    assert found.startswith(
-        f"{path}:2: expected at most 500000 bytes in a line, found 1000000 or more."
-    )
-    assert found.endswith("Break the line into sentences, or raise --max-line-bytes.")
-    assert len(lines(path, max_line_bytes=1_000_000)[1]) == 1_000_000
-
-
 def test_line_numbers_count_from_the_start_of_the_file_in_later_chunks(text_file):
     path = text_file(b"one\ntwo\nthree\nf\xffur\n")
     assert read_error(path, start=8).startswith(f"{path}:4: expected UTF-8")

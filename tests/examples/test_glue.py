@@ -1,11 +1,10 @@
-"""The recipes of the papers, and the tables of examples/glue from runs made by hand."""
+"""The recipes of the papers, and the scripts of fine-tuning."""
 
 from __future__ import annotations
 
 import json
 import runpy
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,6 @@ from toolkit.config.commands.train import TRAIN
 from toolkit.config.load import load
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-TABLES = EXAMPLES.parent / "tools" / "tables"
-sys.path.insert(0, str(TABLES.parent))
-from run_records import Run  # noqa: E402
 
 SCRIPTS = [
     *EXAMPLES.glob("*/glue.sh"),
@@ -139,26 +135,3 @@ def test_short_script_runs_from_text_to_tables(commands, tmp_path):
     assert "no " + str(tmp_path / "glue" / "QQP") in found.stderr
     tables = (tmp_path / "short" / "tables.md").read_text()
     assert "| CoLA | Matthews | 0.0 |" in tables and "| difference |" in tables
-
-
-def scored(name, score):
-    return Run(name, {"valid": {"valid": {"score": score, "loss": 2.0}}})
-
-
-def test_tables_have_scores_with_pre_training_from_scratch_and_of_the_majority(tmp_path):
-    (tmp_path / "majority.json").write_text('{"MRPC": 66.66}')
-    runs = [scored(f"composite/MRPC/seed={n}", score) for n, score in enumerate((0.8, 0.9))]
-    tables = dict(runpy.run_path(str(TABLES / "glue.py"))["tables"](runs, tmp_path))
-    assert tables["tasks"][1] == ["MRPC", "accuracy and F1", "66.7", "85.0 ± 7.1", "-"]
-
-
-def test_positions_are_compared_by_mean_and_error(tmp_path):
-    (tmp_path / "majority.json").write_text('{"CoLA": 0.0}')
-    runs = []
-    for name, scores in (("composite", (0.3, 0.5)), ("absolute", (0.1, 0.1))):
-        runs.append(scored(f"pretrained/arch=table1_{name},seed=0", 0.0))
-        runs += [scored(f"{name}/CoLA/seed={n}", score) for n, score in enumerate(scores)]
-    tables = dict(runpy.run_path(str(TABLES / "glue.py"))["tables"](runs, tmp_path))
-    _, composite, absolute, difference = tables["positions"]
-    assert composite[1:4] == ["2.000", "2", "40.0"] and absolute[3] == "10.0"
-    assert (difference[3], difference[5]) == ("30.0", "10.0")

@@ -1,4 +1,4 @@
-"""examples/ties: counts of pairs by rule, tables from records made by hand, and the script."""
+"""examples/ties: counts of pairs by rule, and the script."""
 
 from __future__ import annotations
 
@@ -42,14 +42,6 @@ def test_rules_differ_in_which_scores_are_equal():
         "mean": [1, 0, 0, -1],
         "length": [0, 0, 0, 1],
     }
-
-
-def test_ties_count_one_half_as_right_or_as_wrong():
-    module = runpy.run_path(str(ROOT / "tools/tables/ties.py"))
-    line = {"rules": {"sum": [[4, 1], [2, 0]]}, "pairs": [10, 2]}
-    found = [module["accuracy"](line, "sum", part) for part in (0.5, 1.0, 0.0)]
-    assert found == pytest.approx([6 / 12, 7 / 12, 5 / 12])
-    assert module["accuracy"](line, "sum", 1.0, [True, False]) == pytest.approx(6 / 10)
 
 
 @pytest.mark.slow

@@ -155,16 +155,6 @@ def test_hypotheses_of_a_sentence_do_not_depend_on_its_batch(step, options):
         assert [h.tokens for h in alone] == [h.tokens for h in together[n]]
 
 
-def test_ensemble_of_one_model_equals_the_model(step):
-    special_tokens, c = SpecialTokens(END, (NEVER,)), SearchConfig(beam=3)
-    (alone, *_), (three, *_) = (
-        search([PrefixScorer(step) for _ in range(count)], make_prompts(), special_tokens, c)
-        for count in (1, 3)
-    )
-    assert [h.tokens for h in three] == [h.tokens for h in alone]
-    np.testing.assert_allclose([h.score for h in three], [h.score for h in alone])
-
-
 def test_ensemble_scores_are_the_mean_probabilities(step):
     other = lambda p, s: step(p, s).flip(-1)  # noqa: E731
     scorers, prompts = [PrefixScorer(step), PrefixScorer(other)], make_prompts(1)

@@ -112,18 +112,6 @@ def test_word_vectors_that_are_missing_or_of_another_width_are_rejected():
         model.load_word_vectors(np.ones((50, 3), np.float32))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"character_kernel": 4}, r"arch.character_kernel must be odd, but is 4. Choose 3 or 5"),
-        ({"heads": 5}, r"arch.heads must divide the width of a word, 364"),
-    ],
-)
-def test_conv_san_rejects_impossible_configs(changes, message):
-    with pytest.raises(ToolkitError, match=message):
-        ConvSanConfig(**changes)
-
-
 def test_conv_san_layer_adds_its_input_after_dropout():
     torch.manual_seed(0)
     layer = ConvSanLayer(

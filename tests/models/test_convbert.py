@@ -7,7 +7,6 @@ import torch
 
 from toolkit import build_model
 from toolkit.common.errors import ToolkitError
-from toolkit.models.convbert import ConvBertConfig
 from toolkit.models.interface import Inputs
 
 
@@ -45,20 +44,3 @@ def test_depthwise_convolutions_start_from_a_truncated_normal_or_torchs_default(
         0.88 / 9, rel=0.05
     )  # 12 % less than 1 / 9 by truncation
     assert 0.9 / 3 < taps[1].abs().max() <= 1 / 3
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"heads": 3, "width": 12}, "arch.heads must be a multiple of arch.head_ratio, but 3 = 1"),
-        ({"kernel_size": 8}, "arch.kernel_size must be odd, but is 8. Choose 7 or 9"),
-        ({"groups": 2, "activation": "geglu"}, "arch.groups must be 1 with arch.activation geglu"),
-        (
-            {"groups": 2, "feed_forward_width": 9},
-            "arch.feed_forward_width must be a multiple of arch.groups, but 9 = 4 x 2 \\+ 1",
-        ),
-    ],
-)
-def test_convbert_rejects_impossible_configs(changes, message):
-    with pytest.raises(ToolkitError, match=message):
-        ConvBertConfig(**{"width": 8, "heads": 2, **changes})

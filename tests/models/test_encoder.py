@@ -93,16 +93,3 @@ def test_norm_epsilon_reaches_every_norm_and_tied_tables_have_a_new_projection()
     model.tie_embeddings_to(owner)
     widen = model.embeddings.widen
     assert widen.weight.std().item() == pytest.approx(0.02, rel=0.03) and not widen.bias.any()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"width": 12, "heads": 5}, r"arch.width must be a multiple .* 12 = 2 x 5 \+ 2"),
-        ({"convolve": ["key"], "heads": 1}, r"arch.heads must be even .* but is 1"),
-    ],
-)
-def test_encoder_config_rejects_impossible_shapes(changes, message):
-    config = ARCHITECTURES["composite_bert_tiny"].config
-    with pytest.raises(ToolkitError, match=message):
-        dataclasses.replace(config, **changes)

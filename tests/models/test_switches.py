@@ -168,22 +168,6 @@ def test_initial_weights_of_layers_and_keys_leave_the_model_nearly_as_it_is():
     assert (found[()] - found["smeared_keys",]).abs().max() < 0.01
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"weighted_residuals": True}, "requires arch.pre_norm"),
-        (
-            {"weighted_residuals": True, "pre_norm": True, "layer_average": True},
-            "cannot be combined with arch.layer_average",
-        ),
-        ({"value_embeddings": 2}, "at most half of arch.layers, but is 2 of 3"),
-    ],
-)
-def test_switches_that_cannot_be_used_say_why(options, message):
-    with pytest.raises(ToolkitError, match=message):
-        build(**options)
-
-
 def test_convolved_projections_reject_switches_of_queries_and_keys():
     with pytest.raises(ToolkitError, match=r"arch.qk_norm, .* Leave arch.convolve out"):
         build_model(

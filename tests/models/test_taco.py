@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from toolkit import build_model
-from toolkit.common.errors import ToolkitError
 from toolkit.models.interface import Inputs
-from toolkit.models.taco import TacoConfig
 
 
 def tiny(**changes):
@@ -32,14 +29,3 @@ def swapped_states():
 
 def test_swapped_words_at_hidden_positions_have_swapped_states():
     torch.testing.assert_close(*swapped_states(), rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"word_width": 100, "word_heads": 12}, r"word_heads, but 100 = 8 x 12 \+ 4"),
-    ],
-)
-def test_taco_rejects_impossible_configs(values, message):
-    with pytest.raises(ToolkitError, match=message):
-        TacoConfig(**values)

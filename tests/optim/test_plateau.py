@@ -1,6 +1,6 @@
 import math
 
-from toolkit.optim.schedules import MetricSchedule, Plateau, PlateauConfig
+from toolkit.optim.schedules import Plateau, PlateauConfig
 
 
 def factors(values, **options):
@@ -31,14 +31,3 @@ def test_plateau_ignores_improvements_below_the_threshold():
 def test_plateau_treats_nan_as_no_improvement():
     assert factors([math.nan, 2.0, math.nan], factor=0.5) == [0.5, 0.5, 0.25]
     assert factors([math.inf, math.inf], factor=0.5) == [0.5, 0.25]
-
-
-def test_plateau_state_is_restored():
-    one, other = (Plateau(PlateauConfig(patience=2), 9) for _ in range(2))
-    for value in (2.0, 3.0, 3.0, 3.0, 3.0):
-        one.on_validation(value, 1)
-    other.restore(one.state())
-    assert isinstance(other, MetricSchedule) and other.state() == one.state()
-    for schedule in (one, other):
-        schedule.on_validation(3.0, 1)
-    assert one(1) == other(1)

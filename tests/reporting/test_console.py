@@ -62,29 +62,10 @@ def test_forced_color_makes_neither_bars_nor_narrow_tables_in_a_pipe(monkeypatch
     assert row == cell.rstrip() and line.startswith("train  update  100/1000")
 
 
-def test_a_bar_leaves_the_line_of_the_last_report():
-    """Of a run that is shorter than the interval, too."""
-    early, last = {**TRAIN, "update": 1}, {**TRAIN, "update": 3, "loss": 4.5}
-    out = written(("train", early), ("train", last), ("end", {"update": 3}), terminal=True)
-    assert out.count("train  update") == 1
-    assert "train  update    3/1000  epoch   1  loss 4.500" in out
-
-
 def a_console(terminal):
     out = io.StringIO()
     screen = Console(file=out, force_terminal=terminal, width=100, color_system=None)
     return TrainingConsole(total_updates=1000, console=screen), out
-
-
-def test_console_shows_a_second_bar_during_validation():
-    console, out = a_console(terminal=True)
-    console.write("train", TRAIN)
-    with console.progress("validating valid", 900, "examples") as progress:
-        progress.advance(300)
-        console.bar.refresh()
-        assert [task.completed for task in console.bar.tasks] == [100, 300]
-    assert len(console.bar.tasks) == 1 and "300 of 900 examples" in out.getvalue()
-    console.close()
 
 
 def test_console_without_a_bar_is_silent_for_ten_seconds_or_a_hundredth_of_the_run():
@@ -116,13 +97,6 @@ def test_console_without_a_bar_is_silent_for_ten_seconds_or_a_hundredth_of_the_r
         "validating valid: 200 of 900 examples, 4 examples/s, 3:02 left",
         "validating valid: 400 of 900 examples, 4 examples/s, 2:18 left",
     ]
-
-
-def test_console_shows_each_of_several_objectives():
-    figures = {"update": 5, "loss": 9.0, "mlm_loss": 6.0, "mpm_loss": 3.0, "mpm_accuracy": 0.25}
-    several = written(("valid", {**figures, "subset": "valid"}))
-    assert "valid  mlm 6.000  mpm 3.000  mpm accuracy 0.250  loss 9.000" in several
-    assert "mlm" not in written(("valid", {"update": 5, "loss": 6.0, "mlm_loss": 6.0}))
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from toolkit.sweep.jobs import (
     SweepProgress,
     allocate_slots,
     run_all,
-    slurm_script,
 )
 
 HOLD = """
@@ -193,13 +191,6 @@ def run_script(script, task):
     )
 
 
-def test_slurm_script_has_one_array_task_per_run():
-    script = slurm_script([("seed=0", "/bin/echo 'a b'"), ("seed=1", "/bin/pwd")], Path("runs"))
-    assert "#SBATCH --array=0-1\n" in script and "#SBATCH --output=runs/slurm-" in script
-    assert run_script(script, 0).stdout == "a b\n"
-    assert run_script(script, 1).stdout == f"{Path.cwd()}\n"
-
-
 def watched(folder):
     """What is shown of one run that finishes and one that fails, of three altogether."""
     out, jobs = io.StringIO(), [job(folder, "a"), job(folder, "b")]
@@ -211,16 +202,6 @@ def watched(folder):
         failed = job(folder, "b", exit_code=2, seconds=5.0, reason="no such folder")
         watch([], {"a": ended, "b": failed})
     return out.getvalue()
-
-
-def test_sweep_progress_without_a_terminal_prints_starts_and_ends(tmp_path):
-    assert watched(tmp_path).splitlines() == [
-        "1 of 3 runs are already finished",
-        f"started   a (2/3), log in {tmp_path}/a/log.txt",
-        f"started   b (3/3), log in {tmp_path}/b/log.txt",
-        "finished  a in 1:01",
-        "failed    b after 0:05: no such folder",
-    ]
 
 
 def test_sweep_progress_shows_the_loss_of_what_runs_and_the_time_left_for_all(tmp_path):

@@ -104,27 +104,6 @@ def test_numbers_beyond_the_range_of_a_format_are_right_if_they_are_infinite():
     assert greatest_error(torch.tensor([float("inf")]).half(), exact[2:]) == float("inf")
 
 
-def test_report_has_columns_for_what_was_measured_only():
-    rows = [{"name": "a", "ms": 1.25, "MFU": None}, {"name": "b", "failure": "no memory"}]
-    assert gpu_report.rows_table(rows).splitlines()[0] == "| name | ms | failure |"
-    assert gpu_report.rows_table(rows).splitlines()[2:] == [
-        "| a | 1.25 |  |",
-        "| b |  | no memory |",
-    ]
-
-
-def test_report_has_a_column_of_speeds_for_each_variant():
-    rows = [
-        {"group": "g", "program": "p", "variant": "eager", "tokens/s": 10.0},
-        {"group": "g", "program": "p", "variant": "compiled", "tokens/s": 12.0},
-        {"group": "g", "program": "q", "variant": "eager", "failure": "no memory"},
-    ]
-    assert gpu_report.speed_by_variant(rows) == [
-        {"tokens/s": "g", "program": "p", "eager": 10.0, "compiled": 12.0},
-        {"tokens/s": "g", "program": "q", "eager": "no memory"},
-    ]
-
-
 def test_report_is_written_after_every_row(tmp_path):
     facts = {"title": "T", "date": "today", "command": "run", "description": "Text."}
     report = gpu_report.Report(tmp_path, "name", facts)

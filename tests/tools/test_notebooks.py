@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from tools.notebooks.cells import PAGES, REPOSITORY, Cell, notebook_cells, parse_page
+from tools.notebooks.cells import PAGES, REPOSITORY, Cell, notebook_cells
 from tools.notebooks.outputs import write_outputs
 
 MAX_BYTES = 400_000
@@ -87,40 +87,3 @@ def shortened_cells(page: str) -> list[Cell]:
         )
         for cell in notebook_cells(page)
     ]
-
-
-PAGE = """# A page
-
-```python
-# plugin/one.py
-ONE = 1
-```
-
-```sh
-ls -l
-```
-
-```text
-...
-old
-```
-
-![A plot](../images/x/plot.png)
-"""
-
-
-def test_blocks_of_a_page_become_cells():
-    cells = parse_page(PAGE)
-    assert [cell.kind for cell in cells] == ["prose", "python", "sh", "text", "image"]
-    assert [cell.source for cell in cells if cell.is_code] == [
-        "%%writefile plugin/one.py\nONE = 1",
-        "%%bash\nls -l",
-        'from IPython.display import Image\n\nImage("plot.png")',
-    ]
-
-
-def test_output_is_written_into_the_page_shortened_to_its_last_lines():
-    listed = {"output_type": "stream", "text": ["one\n", "\x1b[1mtwo\x1b[0m\n"]}
-    empty = {"outputs": []}
-    page = write_outputs(PAGE, [empty, {"outputs": [listed]}, empty])
-    assert page == PAGE.replace("old", "two")

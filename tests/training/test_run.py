@@ -124,15 +124,6 @@ def test_run_without_validation_saves_only_the_last_checkpoint(config, tmp_path)
 
 
 @pytest.mark.slow
-def test_workers_do_not_change_the_weights(config, tmp_path):
-    found = [
-        run(config(save_dir=str(tmp_path / str(n)), num_workers=n, max_update=4)).valid
-        for n in (0, 2)
-    ]
-    assert found[0] == found[1]
-
-
-@pytest.mark.slow
 def test_two_ranks_equal_one_process_that_accumulates(config, tmp_path, ranks):
     def train(world):
         update_freq = 4 // world.size

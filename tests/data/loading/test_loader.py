@@ -29,10 +29,6 @@ def served(updates):
     return [[ids for ids, *_ in update] for update in updates]
 
 
-def global_order(epoch=1, **options):
-    return [update[0] for update in served(loader(**options).updates(epoch))]
-
-
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_evaluation_batches_can_be_collated_again_from_their_ids(ranks):
     for rank in range(ranks):
@@ -40,21 +36,6 @@ def test_evaluation_batches_can_be_collated_again_from_their_ids(ranks):
         for number, (ids, *_) in enumerate(some.evaluation()):
             assert some.evaluation_ids(number).tolist() == ids
             assert some.collate(some.evaluation_ids(number))[:2] == (ids, None)
-
-
-@pytest.mark.parametrize("ranks, update_freq", [(1, 1), (1, 4), (2, 1), (2, 3), (5, 2)])
-def test_update_takes_consecutive_micro_batches_at_any_number_of_ranks(ranks, update_freq):
-    order, together = global_order(), ranks * update_freq
-    found = [
-        served(loader(rank=rank, ranks=ranks).updates(1, update_freq=update_freq))
-        for rank in range(ranks)
-    ]
-    for number, begin in enumerate(range(0, len(order), together)):
-        mine = [found[rank][number] for rank in range(ranks)]
-        assert len({len(batches) for batches in mine}) == 1
-        # a round of ranks after the other, idle ones (without ids) at the end
-        in_turn = [ids for round_ in zip(*mine, strict=True) for ids in round_ if ids]
-        assert in_turn == order[begin : begin + together]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])

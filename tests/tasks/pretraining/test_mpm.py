@@ -144,19 +144,6 @@ def test_position_options_change_positions_and_no_token(folder, option):
     assert not torch.equal(halves(default)[3], halves(other)[3])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"objectives": "mlm,order"}, "must be mlm, mpm or mlm,mpm, but is 'mlm,order'"),
-        ({"shuffled_position_rate": 0.3}, "sum to at most 1, but are 0.8 and 0.3"),
-        ({"mask_token_rate": 0.95}, "sum to at most 1, but are 0.95 and 0.1"),
-    ],
-)
-def test_options_that_contradict_each_other_are_rejected(options, message):
-    with pytest.raises(ToolkitError, match=message):
-        MaskedPositionConfig(**options)
-
-
 def test_both_halves_have_the_same_padding_and_token_types(folder):
     inputs = make_examples(folder, pair_mode="electra").collate(np.arange(12), 1).inputs
     for part in (inputs.padding, inputs.segments):
