@@ -73,6 +73,15 @@ def test_describe_checkpoint_names_plugins_that_are_not_loaded(trained):
     assert found["architecture"]["name"] == "their_own" and "best" in found
 
 
+START = {
+    **{"time": "2026-11-23T16:06:32+00:00", "working_directory": "/home/me", "plugins": []},
+    **{"toolkit": {"version": "0.1.0", "commit": "abc", "uncommitted_changes": True}},
+    **{"packages": {"python": "3.11.7"}, "host": "node3", "os": "Linux", "cpu": "EPYC"},
+    **{"cores": 96, "memory_gib": 755.5, "gpus": [], "device": "H200", "ranks": 2},
+    **{"command": "toolkit-train data", "resumed_from": None},
+}
+
+
 @pytest.fixture
 def record(tmp_path):
     """Writes these starts, and gives the path of a checkpoint next to the record."""
@@ -85,7 +94,7 @@ def record(tmp_path):
 
 
 def test_start_of_a_checkpoint_is_the_last_one_before_its_update(record):
-    checkpoint = record([{"update": update} for update in (0, 4, 4, 8)])
+    checkpoint = record([{**START, "update": update} for update in (0, 4, 4, 8)])
     assert [find_start(checkpoint, update)["update"] for update in (0, 4, 5, 8, 9)] == [
         0,
         0,
