@@ -88,6 +88,8 @@ MOVED = {
     "toolkit.tasks.pretraining.masking_config": "toolkit.tasks.pretraining.mlm",
     "ItemBatches": "toolkit.tasks.predictions.Results",
     "PredictionCollector": "toolkit.tasks.predictions.Results",
+    "MaskedBatch": "toolkit.tasks.examples.TargetBatch",
+    "TextTask": "toolkit.tasks.task.Task with encode_items = encode_texts",
 }
 """Name that plugins may import -> what it is now."""
 
