@@ -158,10 +158,6 @@ LAYER = re.compile(r"(?P<stack>.*)\.(?P<number>\d+)(?P<inner>\..+)?")
 MILLION = 1e6
 
 
-PartRow = tuple[str, PassFlops, tuple[tuple[str, PassFlops], ...]]
-"""Name and FLOPs of a part of the model, and the parts of a layer."""
-
-
 def checkpoint_flops(folder: Path) -> Flops:
     """FLOPs of a saved run."""
     run, sizes = read_config(folder)
@@ -225,20 +221,30 @@ def describe_flops(flops: Flops) -> dict[str, str]:
 
 def flops_table(flops: Flops) -> Table:
     """Million FLOPs per sentence, with equal layers in one row."""
+    layers: dict[tuple[str, str], list[tuple[str, PassFlops]]] = {}
+    for name, part in flops.parts.items():
+        match = LAYER.fullmatch(name)
+        stack, number, inner = match.group("stack", "number", "inner") if match else (name, "", "")
+        layers.setdefault((stack, number), []).append((inner or "", part))
+    stacks = list(dict.fromkeys(stack for stack, _ in layers))
     rows: list[list[Cell]] = []
 
     def add(name: str, part: PassFlops, share: str = "") -> None:
         rows.append([name, *(number / flops.sentences / MILLION for number in part), share])
 
-    for layers in group_layers(flops.parts).values():
-        for _, group in groupby(layers, key=lambda layer: layer[1:]):
-            (name, each, inner), *others = group
-            if others:
-                end = others[-1][0].split()[-1]
-                name = f"{name.replace(' layer ', ' layers ')} to {end}, each"
-            add(name, each, f"{sum(each) * (1 + len(others)) / sum(flops.batch):.1%}")
-            for part, operations in inner:
-                add(f"  {part}", operations)
+    in_order = sorted(layers.items(), key=lambda it: stacks.index(it[0][0]))
+    for (stack, parts), group in groupby(in_order, key=lambda it: (it[0][0], it[1])):
+        numbers = [number for (_, number), _ in group]
+        each = PassFlops(*map(sum, zip(*(part for _, part in parts), strict=True)))
+        name = stack or "between the parts"
+        if numbers[0]:
+            name = f"{stack.removesuffix('.layers')} layer {int(numbers[0]) + 1}"
+        if len(numbers) > 1:
+            name = f"{name.replace(' layer ', ' layers ')} to {int(numbers[-1]) + 1}, each"
+        add(name, each, f"{sum(each) * len(numbers) / sum(flops.batch):.1%}")
+        for inner, part in parts:
+            if inner:
+                add(f"  {inner[1:]}", part)
     add("all", flops.batch, "100.0%")
     return Table(
         columns=("part", "forward", "backward", "share"),
@@ -248,20 +254,3 @@ def flops_table(flops: Flops) -> Table:
         caption=f"million operations per sentence of {flops.tokens:,} tokens; only matrix "
         f"products and convolutions count, a multiplication and an addition as two",
     )
-
-
-def group_layers(parts: Mapping[str, PassFlops]) -> dict[str, list[PartRow]]:
-    """Stack -> its layers with their parts; every other part is a group."""
-    groups: dict[str, dict[str, PartRow]] = {}
-    for name, flops in parts.items():
-        match = LAYER.fullmatch(name)
-        if not match:
-            groups[name] = {name: (name or "between the parts", flops, ())}
-            continue
-        stack, number, inner = match.group("stack", "number", "inner")
-        layers = groups.setdefault(stack, {})
-        layer_name = f"{stack.removesuffix('.layers')} layer {int(number) + 1}"
-        _, others, inside = layers.get(number, ("", PassFlops(0, 0), ()))
-        total = PassFlops(*(a + b for a, b in zip(others, flops, strict=True)))
-        layers[number] = layer_name, total, (*inside, *([(inner[1:], flops)] if inner else []))
-    return {name: list(layers.values()) for name, layers in groups.items()}
