@@ -37,4 +37,4 @@ def distance_bert(c, sizes):
         scores = SoftmaxMap(Content(c.head_width), [distance], c.attention_dropout)
         return Attention(c.width, LinearProjections(c.width, c.heads), scores)
 
-    return Encoder(c, sizes, attention, absolute_positions=False, takes_positions=True)
+    return Encoder(c, sizes, attention, takes_positions=True)

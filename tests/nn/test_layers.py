@@ -15,7 +15,6 @@ from toolkit.nn.attention.absolute import (
     sinusoidal_encodings,
 )
 from toolkit.nn.embeddings import Embeddings
-from toolkit.nn.init import memory_limit
 from toolkit.nn.layers import (
     FeedForward,
     GroupedLinear,
@@ -175,12 +174,3 @@ def test_sinusoidal_encodings_cached_in_inference_work_in_training():
         sinusoidal_encodings(0, 3, 10, CPU)
     x = torch.ones(3, 10, requires_grad=True)
     (x * sinusoidal_encodings(0, 3, 10, CPU)).sum().backward()
-
-
-def test_parameters_beyond_the_memory_of_the_machine_are_rejected(monkeypatch):
-    monkeypatch.setattr("toolkit.nn.init.memory_bytes", lambda: 4 * 110)
-    with memory_limit():
-        nn.Linear(10, 10)
-    nn.Linear(100, 100)  # after the block
-    with pytest.raises(ToolkitError, match="must fit into memory, which has"), memory_limit():
-        nn.Sequential(nn.Linear(10, 10), nn.Linear(10, 10))

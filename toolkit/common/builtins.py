@@ -144,7 +144,6 @@ CRITERIA = {
     **make_builtins(
         "criteria.cross_entropy",
         cross_entropy="cross-entropy, optionally with label smoothing",
-        mean_squared_error="mean squared error, for regression",
     ),
 }
 

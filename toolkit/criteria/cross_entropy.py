@@ -25,7 +25,6 @@ from toolkit.criteria import (
     Criterion,
     LazyPrediction,
     MaskedClasses,
-    Prediction,
     ProjectedClasses,
     Values,
     split_rows,
@@ -303,28 +302,3 @@ def squared_error(prediction: Values) -> Float[Tensor, ""]:
     valid = ~targets.isnan()
     difference = values - torch.where(valid, targets.to(values), values.detach())
     return (difference * valid).square().sum()
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeanSquaredErrorConfig:
-    """No options."""
-
-
-@register_criterion("mean_squared_error", MeanSquaredErrorConfig())
-class MeanSquaredError(Criterion):
-    """sum_n (value_n - target_n)^2; the trainer divides it by N."""
-
-    def __init__(self, c: MeanSquaredErrorConfig) -> None:
-        super().__init__()
-
-    def forward(self, predictions: Mapping[str, Prediction]) -> dict[str, Float[Tensor, ""]]:
-        losses = {}
-        for name, prediction in predictions.items():
-            if not isinstance(prediction, Values):
-                raise ToolkitError(
-                    f"criterion mean_squared_error requires objectives that predict numbers, but "
-                    f"{name} predicts {type(prediction).__name__.lower()}. Choose --criterion "
-                    f"cross_entropy."
-                )
-            losses[name] = squared_error(prediction)
-        return losses

@@ -140,10 +140,6 @@ def reshard_without_grad(learner: nn.Module, inputs: object, outputs: object) ->
         learner.reshard()
 
 
-if TYPE_CHECKING:
-    from torch.distributed.fsdp import FSDPModule
-
-
 def wrap_data_parallel(learner: nn.Module, world: World) -> nn.Module:
     """The learner in DDP if there are several ranks and it is not sharded.
 

@@ -152,7 +152,6 @@ class Encoder(LayeredEncoder):
         sizes: Sizes,
         attention: Callable[[], Attention],
         *,
-        absolute_positions: bool = False,
         takes_positions: bool,
         positions: PositionEmbedding | None = None,
         offset_embedding: nn.Module | None = None,
@@ -162,8 +161,6 @@ class Encoder(LayeredEncoder):
         self.width, self.takes_positions = c.width, takes_positions
         self.norm_epsilon, self.norm_name, self.has_biases = c.norm_epsilon, c.norm, c.biases
         width, hidden = c.embedding_width or c.width, c.hidden_position_embedding
-        if absolute_positions:
-            positions = PositionTable(c.max_positions, width, hidden=hidden)
         if hidden and not isinstance(positions, PositionTable):
             raise ToolkitError(
                 "arch.hidden_position_embedding requires a table of absolute positions. Add "

@@ -1,18 +1,12 @@
-"""Building models: initial weights, a limit of memory, copies of tables to a device."""
+"""Building models: initial weights, copies of tables to a device."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_parameter_registration_hook
-
-from toolkit.common.errors import ToolkitError
-from toolkit.common.system import memory_bytes
 
 INIT_STD = 0.02
 TRUNCATED_NORMAL_STD = 0.87962566103423978
@@ -68,31 +62,6 @@ def remove_biases(module: nn.Module) -> None:
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.LayerNorm):
             part.register_parameter("bias", None)
-
-
-@contextmanager
-def memory_limit() -> Iterator[None]:
-    """Raise a ToolkitError once the parameters built inside exceed the machine's memory.
-
-    Without it the system ends the process, without a message.
-    """
-    limit, total = memory_bytes(), 0
-
-    def count(module: nn.Module, name: str, parameter: Tensor | None) -> None:
-        nonlocal total
-        if parameter is not None and parameter.device.type != "meta":
-            total += parameter.nbytes
-        if limit is not None and total > limit:
-            raise ToolkitError(
-                f"The model must fit into memory, which has {limit / 2**30:.0f} GiB, but its "
-                f"parameters do not. Reduce its layers or widths."
-            )
-
-    hook = register_module_parameter_registration_hook(count)
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 def copy_to_device(table: Shaped[Tensor, "*shape"], device: torch.device) -> Tensor:

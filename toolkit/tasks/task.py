@@ -30,7 +30,6 @@ from toolkit.generation.output import MaskPrediction
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import ArchConfig, EncoderModel, Inputs, Sizes
 from toolkit.nn.attention.position import check_parts
-from toolkit.nn.init import memory_limit
 from toolkit.nn.ops.linear import soft_cap
 from toolkit.tasks.examples import B, Examples, SplitSource
 from toolkit.tasks.predictions import Predictor, Results
@@ -286,8 +285,7 @@ class EncoderFactory(NamedTuple):
     def __call__(self, **overrides: object) -> EncoderModel:
         """An encoder with some of the architecture's options changed."""
         config = override_config(self.arch.config, overrides, f"arch {self.arch.name!r}")
-        with memory_limit():
-            encoder: EncoderModel = ARCHITECTURES[self.arch.name].factory(config, self.sizes)
+        encoder: EncoderModel = ARCHITECTURES[self.arch.name].factory(config, self.sizes)
         if self.arch.name not in ARCHITECTURES.builtins and not (
             encoder.is_word_level or encoder.fixed_length
         ):

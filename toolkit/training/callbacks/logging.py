@@ -7,10 +7,10 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from toolkit.common.json_files import JsonObject, convert, convert_fields
 from toolkit.distributed import World
@@ -78,8 +78,7 @@ class MetricsLogger:
             if self.console:
                 self.console.write("train", values)
         if due:
-            self.meters.read()
-            self.meters.sums = UpdateSums()
+            self.meters = Meters()
             self.reported_at = self.trainer.busy_seconds, self.trainer.waited_seconds
             if self.trainer.world.device.type == "cuda":
                 self.launched_from = self.trainer.busy_seconds
@@ -112,7 +111,7 @@ class MetricsLogger:
         """The metrics since the last report, over all ranks; all must call it."""
         trainer = self.trainer
         trainer.wait_for_device()
-        sums = self.meters.read().sum_over_ranks(trainer.world)
+        sums = self.meters.sum_over_ranks(trainer.world)
         task = trainer.learner.task
         values = sums.compute(task.coefficients, with_perplexity=task.reports_perplexity)
         busy, waited = self.since_report
@@ -177,8 +176,11 @@ READ_INTERVAL = 256
 
 
 @dataclass(kw_only=True)
-class UpdateSums:
-    """Sums over updates; `losses` and `tokens` are this rank's, the others hold for all ranks."""
+class Meters:
+    """Sums over the updates since the latest report; adding one does not wait for the device.
+
+    `losses` and `tokens` are this rank's, the others hold for all ranks.
+    """
 
     losses: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
@@ -187,14 +189,50 @@ class UpdateSums:
     norms: float = 0.0
     clipped: float = 0.0
     skipped: float = 0.0
+    pending: list[Any] = field(default_factory=list, init=False)
+    """Tokens, weights and tensors of updates that were not read yet."""
 
-    def sum_over_ranks(self, world: World) -> UpdateSums:
+    def add(self, step: Step) -> None:
+        weights = {name: step.weights[name] for name in step.losses}
+        self.pending.append((step.tokens, weights, [*step.outcome, *step.losses.values()]))
+        if len(self.pending) >= READ_INTERVAL:
+            self.read()
+
+    def read(self) -> Meters:
+        """The sums so far, read in one transfer; of a skipped update, only that it was."""
+        pending, self.pending = self.pending, []
+        tensors = [tensor.double() for *_, each in pending for tensor in each]
+        numbers = iter(torch.stack(tensors).tolist() if tensors else [])
+        for tokens, weights, each in pending:
+            norm, clipped, skipped, *losses = (next(numbers) for _ in each)
+            self.updates += 1
+            self.tokens += tokens
+            self.skipped += skipped
+            if skipped:
+                continue
+            self.norms += norm
+            self.clipped += clipped
+            for (name, weight), loss in zip(weights.items(), losses, strict=True):
+                self.losses[name] = self.losses.get(name, 0.0) + loss
+                self.weights[name] = self.weights.get(name, 0.0) + weight
+        return self
+
+    def sum_over_ranks(self, world: World) -> Meters:
         """The sums over all ranks; all ranks must call it."""
-        mine = json.dumps({"losses": self.losses, "tokens": self.tokens})
+        mine = json.dumps({"losses": self.read().losses, "tokens": self.tokens})
         parts = [json.loads(text) for text in world.all_gather(mine)]
         losses = {o: sum(part["losses"].get(o, 0.0) for part in parts) for o in self.losses}
-        tokens = sum(part["tokens"] for part in parts)
-        return UpdateSums(**{**asdict(self), "losses": losses, "tokens": tokens})
+        return replace(self, losses=losses, tokens=sum(part["tokens"] for part in parts))
+
+    def state(self, world: World) -> State:
+        """The sums over all ranks, as the main rank takes them over in `restore`."""
+        sums = vars(self.sum_over_ranks(world))
+        return {name: value for name, value in sums.items() if name != "pending"}
+
+    def restore(self, state: State, world: World) -> None:
+        vars(self).update(vars(convert(state, Meters)))
+        if not world.is_main:
+            self.losses, self.tokens = dict.fromkeys(self.losses, 0.0), 0
 
     def compute(
         self, coefficients: Mapping[str, float], *, with_perplexity: bool = True
@@ -232,48 +270,6 @@ def loss_metrics(
 def perplexity(mean_loss: float) -> float:
     """exp(-mean log p), bounded so that it does not overflow."""
     return math.nan if math.isnan(mean_loss) else math.exp(min(mean_loss, 700.0))
-
-
-class Meters:
-    """Sums over the updates since the latest report; adding one does not wait for the device."""
-
-    def __init__(self) -> None:
-        self.sums = UpdateSums()
-        self.pending: list[tuple[int, dict[str, float], list[Tensor]]] = []
-
-    def add(self, step: Step) -> None:
-        weights = {name: step.weights[name] for name in step.losses}
-        self.pending.append((step.tokens, weights, [*step.outcome, *step.losses.values()]))
-        if len(self.pending) >= READ_INTERVAL:
-            self.read()
-
-    def read(self) -> UpdateSums:
-        """The sums so far, read in one transfer; of a skipped update, only that it was."""
-        sums, pending, self.pending = self.sums, self.pending, []
-        tensors = [tensor.double() for *_, each in pending for tensor in each]
-        numbers = iter(torch.stack(tensors).tolist() if tensors else [])
-        for tokens, weights, each in pending:
-            norm, clipped, skipped, *losses = (next(numbers) for _ in each)
-            sums.updates += 1
-            sums.tokens += tokens
-            sums.skipped += skipped
-            if skipped:
-                continue
-            sums.norms += norm
-            sums.clipped += clipped
-            for (name, weight), loss in zip(weights.items(), losses, strict=True):
-                sums.losses[name] = sums.losses.get(name, 0.0) + loss
-                sums.weights[name] = sums.weights.get(name, 0.0) + weight
-        return sums
-
-    def state(self, world: World) -> State:
-        return asdict(self.read().sum_over_ranks(world))
-
-    def restore(self, state: State, world: World) -> None:
-        """The main rank takes over the sums of all ranks."""
-        self.sums, self.pending = convert(state, UpdateSums), []
-        if not world.is_main:
-            self.sums.losses, self.sums.tokens = dict.fromkeys(self.sums.losses, 0.0), 0
 
 
 # Dense multiply rates in operations per second, from the manufacturer's data sheets.
