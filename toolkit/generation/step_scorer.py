@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -108,8 +109,7 @@ class CausalReader(GenerativeModel):
         last = width * torch.arange(1, rows + 1, device=begin.device) - 1
         inputs = Inputs(torch.cat([begin, prefixes[:, 1:]], 1), causal=True)
         states = self.encoder.select_states(inputs, last)  # (B, D)
-        scores = self.head(states, self.token_embedding.weight)
-        assert isinstance(scores, Tensor)
+        scores: Any = self.head(states, self.token_embedding.weight)
         scores[:, self.vocabulary.sep] = -torch.inf
         return scores
 

@@ -104,10 +104,9 @@ def has_components(arch: object, task: object) -> bool:
 def load_plugins(config: ToolkitConfig, name: str, options: Mapping[str, Any]) -> None:
     """Import the plugins that a folder or repository carries unless the process has them."""
     names = config.arch.get("name"), config.task.get("name")
+    if config.plugins and not has_components(*names):
+        load_installed()
     if not config.plugins or has_components(*names):
-        return
-    load_installed()
-    if has_components(*names):
         return
     if options.get("trust_remote_code") is not True or not name:
         missing = ", ".join(repr(plugin["name"]) for plugin in config.plugins)

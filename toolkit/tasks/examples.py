@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -150,7 +151,7 @@ class Examples(ABC, Generic[B]):
         now = int(epoch) if self.source.training and epoch is not None else None
         return HashNoise(self.source.seed, now, ids)
 
-    @property
+    @cached_property
     def longest(self) -> int:
         """Tokens of the longest row that the encoder reads."""
         return int(self.lengths.max(initial=0))

@@ -102,7 +102,7 @@ class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
         kept = self._passage + self._option
         longest = np.maximum.reduceat(kept, self._first_options) + SPECIAL_OF_PAIR
         self.lengths = longest * int(counts.max())  # an upper bound of the question's padded tokens
-        self._longest = int(longest.max(initial=0))
+        self.longest = int(longest.max(initial=0))
         self._starts = np.cumsum(split.option_lengths) - split.option_lengths
         self._starts -= np.repeat(self._starts[self._first_options], counts)
         self.remark = describe_truncation(passages + split.option_lengths, kept)
@@ -111,10 +111,6 @@ class MultipleChoiceExamples(Examples[MultipleChoiceBatch]):
         self.fingerprint = compute_fingerprint(
             split.folder.fingerprint, split.name, c.tokens_per_sample
         )
-
-    @property
-    def longest(self) -> int:
-        return self._longest
 
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> MultipleChoiceBatch:
         ids = ids % len(self)

@@ -173,8 +173,7 @@ class TextGenerator:
         padding = None if inputs.padding is None else inputs.padding[rows]
         sources = Inputs(inputs.tokens[rows], padding=padding)
         targets = [h.tokens for each in hypotheses for h in each]
-        models = [model for model in self.models if isinstance(model, EncoderDecoder)]
-        assert len(models) == len(self.models), "a model with sources is an encoder-decoder"
+        models = cast(list[EncoderDecoder], self.models)  # those with sources
         weights = compute_alignments(models, sources, targets, self.special_tokens.eos)
         if self.print_alignment == "hard":
             best = (row.argmax(1).tolist() for row in weights)
