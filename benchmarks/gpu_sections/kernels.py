@@ -69,6 +69,13 @@ def convolve_channels_last(x: Tensor, weight: Tensor) -> Tensor:
     return depthwise_conv1d(x, weight, None)
 
 
+def gelu_of_a_linear_map() -> tuple[Function, Function]:
+    """With the gradient of a bias that its input contains."""
+    from toolkit.nn.ops.bias_sums import gelu
+
+    return gelu, lambda y, bias: F.gelu(y + (bias - bias.detach()))
+
+
 CASES = [
     Case("dynamic convolution", dynamic_convolution, [(2, 3, 1, 9), (2, 3, 1, 64)]),
     Case("dynamic convolution", dynamic_convolution, [(2, 3, 33, 9), (2, 3, 33, 64)]),
@@ -76,6 +83,8 @@ CASES = [
     Case("dynamic convolution", dynamic_convolution, [(2, 2, 70, 31), (2, 2, 70, 80)]),
     Case("dynamic convolution", dynamic_convolution, [(512, 2, 128, 9), (512, 2, 128, 64)], True),
     Case("dynamic convolution", dynamic_convolution, [(64, 6, 512, 9), (64, 6, 512, 64)], True),
+    Case("gelu of a linear map", gelu_of_a_linear_map, [(2, 33, 24), (24,)]),
+    Case("gelu of a linear map", gelu_of_a_linear_map, [(512, 128, 3072), (3072,)], True, 4),
     Case("depthwise convolution", depthwise_convolution, [(2, 33, 24), (24, 1, 9)]),
     Case("depthwise convolution", depthwise_convolution, [(1024, 128, 256), (256, 1, 9)], True),
     Case("depthwise convolution", depthwise_convolution, [(512, 128, 768), (768, 1, 9)], True),

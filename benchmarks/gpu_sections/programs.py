@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from workloads import make_trainer, random_tokens, transformers_update
 from gpu_sections.batches import Shape, make_batch
 from gpu_sections.context import Context
 from gpu_sections.hugging_face import make_model
+from toolkit.nn.ops.dispatch import switched_off
 from toolkit.tasks.build import build_model
 from toolkit.training.callbacks.logging import update_flops
 from toolkit.training.flop_counter import FlopCounter
@@ -25,6 +27,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "graphed": GRAPHS,
     "compiled, graphed": {"compile": True, **GRAPHS},
     "without attention kernel": {"packing": False},
+    "unmeasured paths": {},
 }
 """Name -> options of the section `training`. A new one is a column of the summary."""
 EAGER, COMPILED, GRAPHED = ("eager",), ("eager", "compiled"), ("eager", "graphed")
@@ -62,7 +65,13 @@ class Model:
         with torch.autocast(ctx.device.type, torch.bfloat16):
             flops = update_flops(learner, batch, ctx.device)
         trainer = self.trainer(learner, VARIANTS[variant], ctx)
-        return Program(lambda: trainer.step([batch], 1000), flops, batch.tokens)
+        paths = switched_off if variant == "unmeasured paths" else nullcontext
+
+        def update() -> None:
+            with paths():
+                trainer.step([batch], 1000)
+
+        return Program(update, flops, batch.tokens)
 
     def trainer(self, learner: Any, training: Mapping[str, Any], ctx: Context) -> Any:
         device = str(ctx.device)

@@ -11,6 +11,7 @@ from toolkit.nn.ops.kernels import (
     add_norm as add_norm_kernels,
     cross_entropy as cross_entropy_kernels,
     depthwise as depthwise_kernels,
+    gelu as gelu_kernels,
 )
 from toolkit.nn.ops.kernels.banded_convolution import ROWS, _convolve, _correlate
 
@@ -36,6 +37,7 @@ def kernel_variants() -> Iterator[tuple[str, Variant]]:
     yield from attention_variants()
     yield from cross_entropy_variants()
     yield from add_norm_variants()
+    yield from gelu_variants()
 
 
 def depthwise_variants() -> Iterator[tuple[str, Variant]]:
@@ -74,6 +76,15 @@ def add_norm_variants() -> Iterator[tuple[str, Variant]]:
         types |= {"eps": "fp32", "scale": "fp32"}
         sizes = add_norm_kernels.blocks(width)
         forward = Variant(add_norm_kernels.add_and_normalize, types, sizes)
-        backward = Variant(add_norm_kernels.differentiate, types, sizes)
         yield f"add and normalize {dtype} {width}", forward
-        yield f"add and normalize backward {dtype} {width}", backward
+        for sums, name in ((2, ""), (3, " and bias")):
+            backward = Variant(add_norm_kernels.differentiate, types, {**sizes, "SUMS": sums})
+            yield f"add and normalize backward{name} {dtype} {width}", backward
+
+
+def gelu_variants() -> Iterator[tuple[str, Variant]]:
+    for dtype in FORMATS:
+        types = {name: f"*{dtype}" for name in ("of_x", "gradient", "x")}
+        types |= {"sums": "*fp32", "rows": "i32", "width": "i32:16"}
+        sizes = {"ROWS": gelu_kernels.ROWS, "COLUMNS": gelu_kernels.COLUMNS}
+        yield f"gelu backward {dtype}", Variant(gelu_kernels.differentiate, types, sizes)

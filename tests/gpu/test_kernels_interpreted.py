@@ -131,10 +131,10 @@ NORM_BOUNDS = {"float32": 5e-6, "bfloat16": 3e-2, "float16": 4e-3}
 """Greatest error allowed, as a fraction of the greatest number."""
 NORM_CASES = [
     {"rows": 9, "width": 16},
-    {"rows": 5, "width": 20, "rate": 0.25},
+    {"rows": 5, "width": 20, "rate": 0.25, "y_bias": True},
     {"rows": 1, "width": 100, "rate": 0.1},
-    {"rows": 12, "width": 24, "dtype": "bfloat16", "rate": 0.25},
-    {"rows": 7, "width": 32, "dtype": "float16"},
+    {"rows": 12, "width": 24, "dtype": "bfloat16", "rate": 0.25, "y_bias": True},
+    {"rows": 7, "width": 32, "dtype": "float16", "y_bias": True},
 ]
 
 
@@ -153,6 +153,24 @@ def test_residual_kernels_repeat_their_bits_and_drop_by_the_seed(interpreter):
     assert same
     assert not other
     assert abs(kept - 0.7) < 0.03
+
+
+@pytest.mark.parametrize(("rows", "width"), [(5, 20), (1, 16), (8, 33)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_kernel_of_gelu_equals_its_gradient_and_the_sums_of_its_columns(
+    rows, width, dtype, interpreter
+):
+    from tests.gpu.add_norm_cases import compare_gelu
+
+    bound = {"float32": 2e-6, "bfloat16": 1e-2}[dtype]
+    assert max(interpreter(compare_gelu, rows, width, dtype)) < bound
+
+
+@pytest.mark.parametrize("arch", ["bert_tiny", "taco_tiny"])
+def test_biases_whose_gradients_are_summed_in_kernels_have_the_same_ones(arch, interpreter):
+    from tests.gpu.add_norm_cases import compare_bias_sums
+
+    assert interpreter(compare_bias_sums, arch) < 1e-4
 
 
 LOSS_BOUNDS = {"float32": 3e-6, "bfloat16": 5e-3, "float16": 1e-3}

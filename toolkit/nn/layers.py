@@ -21,11 +21,13 @@ from toolkit.nn.attention import (
 )
 from toolkit.nn.decoding_cache import LayerCache, SourceCache
 from toolkit.nn.init import INIT_STD
+from toolkit.nn.ops import bias_sums
 from toolkit.nn.ops.batched_products import average_by_head
+from toolkit.nn.ops.bias_sums import detach_bias, sums_bias
 from toolkit.nn.ops.convolution import mask_padding
 from toolkit.nn.ops.dropout import Dropout
 from toolkit.nn.ops.kernels import drawing_seeds
-from toolkit.nn.ops.layer_norm import LayerNorm, RMSNorm, add_norm
+from toolkit.nn.ops.layer_norm import MAX_WIDTH, LayerNorm, RMSNorm, add_norm
 
 NormName = Literal["layer", "rms", "plain"]
 NORM_EPS = 1e-12
@@ -66,17 +68,34 @@ class Residual(nn.Module):
         return normed
 
     def forward(
-        self, x: Float[Tensor, "B S D"], y: Float[Tensor, "B S D"]
+        self,
+        x: Float[Tensor, "B S D"],
+        y: Float[Tensor, "B S D"],
+        y_bias: Float[Tensor, " D"] | None = None,
     ) -> Float[Tensor, "B S D"]:
-        """The residual of x, given y = f(pre_norm_input(x))."""
+        """The residual of x, given y = f(pre_norm_input(x)); `y_bias` is one that y contains, if
+        `add_norm` computes its gradient."""
         norm = self.norm
         if self.pre_norm:
             return x + self.dropout(y)
         if isinstance(norm, LayerNorm) and norm.elementwise_affine:
             rate = self.dropout.effective_rate
-            return add_norm(x, y, norm.weight, norm.bias, norm.eps, rate)
+            return add_norm(x, y, norm.weight, norm.bias, norm.eps, rate, y_bias)
         normed: Tensor = norm(x.to(y.dtype) + self.dropout(y))
         return normed
+
+    def add(
+        self, x: Float[Tensor, "B S D"], sublayer: nn.Module, *context: object
+    ) -> Float[Tensor, "B S D"]:
+        """The residual of x with this sublayer f."""
+        given, norm = self.pre_norm_input(x), self.norm
+        by_kernel = isinstance(norm, LayerNorm) and norm.elementwise_affine and not self.pre_norm
+        if by_kernel and isinstance(sublayer, Attention | FeedForward) and x.shape[-1] <= MAX_WIDTH:
+            last = sublayer.back if isinstance(sublayer, FeedForward) else sublayer.output
+            if sums_bias(last, x):
+                hidden: Any = sublayer.hidden
+                return self(x, detach_bias(last, hidden(given, *context)), last.bias)
+        return self(x, sublayer(given, *context))
 
 
 Activation = Literal["gelu", "relu", "geglu", "geglu_tanh", "swiglu"]
@@ -112,11 +131,19 @@ class FeedForward(nn.Module):
         self.back = build_linear(inner, width, groups)
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        y = self.wide(x)
+        y: Tensor = self.back(self.hidden(x))
+        return y
+
+    def hidden(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S I"]:
+        """What W_2 is applied to."""
+        wide: Any = self.wide
+        if self.activation is F.gelu and not self.gated and sums_bias(wide, x):
+            return bias_sums.gelu(detach_bias(wide, x), wide.bias)
+        y = wide(x)
         if not self.gated:
-            return self.back(self.activation(y))
+            return self.activation(y)
         y, gate = y.chunk(2, -1)
-        return self.back(self.activation(y) * gate)
+        return self.activation(y) * gate
 
 
 def default_inner_width(width: int, activation: Activation) -> int:
@@ -332,7 +359,7 @@ class TransformerLayer(nn.Module):
     def add(self, name: str, x: Float[Tensor, "B S D"], *context: object) -> Float[Tensor, "B S D"]:
         """x with the output of a sublayer added to it."""
         residual: Residual = getattr(self, self.residual_name.format(name))
-        return residual(x, getattr(self, name)(residual.pre_norm_input(x), *context))
+        return residual.add(x, getattr(self, name), *context)
 
 
 class StreamStates(NamedTuple):
@@ -365,7 +392,7 @@ class StreamLayer(nn.Module):
         else:
             context = (weights @ v).transpose(1, 2).flatten(2)  # (B, H, S, V) -> (B, S, HV)
         x = select_tokens(self.after_attention(x, self.output(context)), selected)
-        return self.after_feed_forward(x, self.feed_forward(x))
+        return self.after_feed_forward.add(x, self.feed_forward)
 
 
 class TwoStreamLayer(nn.Module):

@@ -87,6 +87,15 @@ def test_the_environment_names_paths_that_are_switched_off(names, off, monkeypat
     importlib.reload(dispatch)
 
 
+@pytest.mark.parametrize(("value", "runs"), [("", False), ("0", False), ("1", True)])
+def test_paths_that_no_gpu_has_measured_are_off_unless_asked_for(value, runs, monkeypatch):
+    monkeypatch.setenv("TOOLKIT_UNMEASURED", value)
+    reloaded = importlib.reload(dispatch)
+    assert reloaded.fast("bias_sums") is runs
+    monkeypatch.delenv("TOOLKIT_UNMEASURED")
+    importlib.reload(dispatch)
+
+
 def test_an_unknown_path_is_rejected_with_the_known_ones():
     with pytest.raises(ToolkitError, match=r"names taps, which is no fast path.* dropout"):
         dispatch.read_names("taps")

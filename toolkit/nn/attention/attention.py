@@ -78,6 +78,15 @@ class Attention(nn.Module):
         cache: AttentionCache | None = None,
     ) -> Float[Tensor, "B S D"]:
         """With a cache, x holds new positions only; previous ones come from the cache."""
+        return self.output(self.hidden(x, sequence, cache))
+
+    def hidden(
+        self,
+        x: Float[Tensor, "B S D"],
+        sequence: SequenceContext,
+        cache: AttentionCache | None = None,
+    ) -> Float[Tensor, "B S W"]:
+        """What W_O is applied to."""
         p = self.project(x, sequence)
         if cache is not None:
             k, v = cache.append(p.k, p.v)
@@ -85,7 +94,7 @@ class Attention(nn.Module):
         context = self.values(self.map, p).transpose(1, 2).flatten(2)  # (B, H, S, K) -> (B, S, HK)
         if self.gate is not None:
             context = context * self.gate_activation(self.gate(x))
-        return self.output(context)
+        return context
 
 
 class CrossAttention(nn.Module):

@@ -12,6 +12,7 @@ measured separately.
 | offsets/attention | products x_i . y_{j-i}, in blocks of rows | 1.24 (d) | matmul, skew |
 | layer_norm | LN(x + dropout(y)), one sum saved | 1.05 (d) | layer_norm(x + dropout(y)) |
 | kernels/add_norm | the same on a GPU | - | layer_norm(x + dropout(y)) |
+| bias_sums | gradients of biases, summed where they are written; off | - | sum |
 | dropout | masks from a hashed counter | 1.08 (d) | F.dropout |
 | attention | attention within a window, in blocks | 1.06 (d) | attention |
 | banded_convolution | a kernel per token, as products | 1.0 (d), 1.06 in bf16 (b) | tap by tap |

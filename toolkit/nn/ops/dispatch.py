@@ -2,6 +2,7 @@
 
 `TOOLKIT_PLAIN=1` switches off all fast paths on CPUs, so that their plain forms run, and
 `TOOLKIT_PLAIN=dropout,attention` those two. benchmarks/fast_paths.py measures what each one gains.
+`TOOLKIT_UNMEASURED=1` switches on paths that wait for a GPU to say whether they are faster.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ PATHS = (
     "sliding_window",
 )
 """Names of the fast paths on CPUs."""
+UNMEASURED = ("bias_sums",)
+"""Of those on GPUs that are off."""
 
 
 def read_names(words: str) -> frozenset[str]:
@@ -44,6 +47,8 @@ def read_names(words: str) -> frozenset[str]:
 
 
 _off = read_names(os.environ.get("TOOLKIT_PLAIN", ""))
+if os.environ.get("TOOLKIT_UNMEASURED", "") in {"", "0"}:
+    _off |= {*UNMEASURED}
 
 
 def fast(path: str) -> bool:
@@ -53,7 +58,7 @@ def fast(path: str) -> bool:
 
 @contextmanager
 def switched_off(*paths: str) -> Iterator[None]:
-    """The plain forms of some paths run in this block."""
+    """The plain forms of some paths run in this block, and all others that there are."""
     global _off
     previous, _off = _off, read_names(",".join(paths))
     try:

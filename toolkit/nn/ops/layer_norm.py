@@ -83,8 +83,12 @@ def add_norm(
     bias: Float[Tensor, " D"] | None,
     eps: float,
     rate: float,
+    y_bias: Float[Tensor, " D"] | None = None,
 ) -> Float[Tensor, "B S D"]:
-    """LN(x + dropout(y)) (Vaswani et al. 2017, section 5.4); statistics in fp32."""
+    """LN(x + dropout(y)) (Vaswani et al. 2017, section 5.4); statistics in fp32.
+
+    `y_bias` is one that y contains, if its gradient is computed here (see `bias_sums`).
+    """
     x = x.to(y.dtype)
     if x.device.type == "cpu" and fast("add_norm"):
         if rate or torch.is_grad_enabled():
@@ -93,7 +97,7 @@ def add_norm(
     # In compiled layers too: what Inductor makes of the plain form reads and writes more.
     if y.shape[-1] <= MAX_WIDTH and triton_runs(y.device, y.dtype):
         zeros_or_bias = torch.zeros_like(weight) if bias is None else bias
-        return add_norm_by_kernel(x, y, weight, zeros_or_bias, eps, rate)
+        return add_norm_by_kernel(x, y, weight, zeros_or_bias, eps, rate, y_bias)
     return layer_norm(x + F.dropout(y, rate, rate > 0), weight, bias, eps)
 
 
@@ -131,20 +135,21 @@ def add_norm_by_kernel(
     bias: Float[Tensor, " D"],
     eps: float,
     rate: float,
+    y_bias: Float[Tensor, " D"] | None = None,
 ) -> Float[Tensor, "B S D"]:
     """LN(x + dropout(y)), for x and y of equal dtype, with a seed drawn on the device."""
     seed = draw_seed(rate, y.device)
     x, y = x.contiguous(), y.contiguous()
-    normed, _ = _add_norm(x, y, weight.float(), bias.float(), seed, eps, rate)
+    normed, _ = _add_norm(x, y, weight.float(), bias.float(), y_bias, seed, eps, rate)
     return normed
 
 
 FORWARD = (
-    "(Tensor x, Tensor y, Tensor weight, Tensor bias, Tensor? seed, float eps, float rate) "
-    "-> (Tensor, Tensor)"
+    "(Tensor x, Tensor y, Tensor weight, Tensor bias, Tensor? y_bias, Tensor? seed, float eps, "
+    "float rate) -> (Tensor, Tensor)"
 )
 BACKWARD = (
-    "(Tensor gradient, Tensor total, Tensor weight, Tensor? seed, float eps, float rate) "
+    "(Tensor gradient, Tensor total, Tensor weight, Tensor? seed, float eps, float rate, int sums) "
     "-> (Tensor, Tensor, Tensor)"
 )
 
@@ -167,7 +172,8 @@ def allocate_forward(x: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
 
 @define("toolkit::add_norm_backward", schema=BACKWARD)
 def _add_norm_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x and, with dropout, of y; summands of those of weight and bias (P, 2, D)."""
+    """Gradients of x and, with dropout, of y; summands of those of weight, bias and, if there are
+    three `sums`, of the bias in y: (P, sums, D)."""
     from toolkit.nn.ops.kernels.add_norm import launch_backward
 
     results = allocate_backward(*arguments)
@@ -183,12 +189,13 @@ def allocate_backward(
     width = total.shape[-1]
     programs = min(PROGRAMS, total.numel() // width)
     of_y = total.new_empty(0 if seed is None else total.shape)
-    return torch.empty_like(total), of_y, weight.new_empty(programs, 2, width)
+    return torch.empty_like(total), of_y, weight.new_empty(programs, rest[-1], width)
 
 
 def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     """Save the sum, the weight and the seed for the backward pass."""
-    _, _, weight, _, seed, ctx.eps, ctx.rate = inputs
+    _, _, weight, _, y_bias, seed, ctx.eps, ctx.rate = inputs
+    ctx.y_dtype = None if y_bias is None else y_bias.dtype
     ctx.save_for_backward(output[1], weight, seed)
     ctx.set_materialize_grads(False)
 
@@ -196,13 +203,14 @@ def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 def differentiate(ctx: Any, gradient: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
     """Gradients of the inputs; sums of the weight and bias over programs are added here."""
     if gradient is None:
-        return (None,) * 7
+        return (None,) * 8
     total, weight, seed = ctx.saved_tensors
-    of_x, of_y, sums = _add_norm_backward(
-        gradient.contiguous(), total, weight, seed, ctx.eps, ctx.rate
-    )
-    of_weight, of_bias = sums.sum(0)
-    return of_x, of_x if seed is None else of_y, of_weight, of_bias, None, None, None
+    numbers = ctx.eps, ctx.rate, 2 if ctx.y_dtype is None else 3
+    of_x, of_y, sums = _add_norm_backward(gradient.contiguous(), total, weight, seed, *numbers)
+    of_weight, of_bias, *others = sums.sum(0)
+    of_y_bias = others[0].to(ctx.y_dtype) if others else None
+    of_y = of_x if seed is None else of_y
+    return of_x, of_y, of_weight, of_bias, of_y_bias, None, None, None
 
 
 _add_norm.register_autograd(differentiate, setup_context=save_inputs)

@@ -55,9 +55,10 @@ def add_and_normalize(
 @no_type_check
 def differentiate(
     of_x, of_y, sums, gradient, totals, weight, seed, rows, width, eps, threshold, scale,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    SUMS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of x and y of every P-th block of rows, and the sums of those of weight and bias.
+    """Gradients of x and y of every P-th block of rows, and the sums of those of weight and bias;
+    if there are three SUMS, those of y too.
 
     With n the normalized row and h = gradient * weight, the gradient of x is
     (h - mean h - n mean(h n)) / deviation.
@@ -66,6 +67,7 @@ def differentiate(
     factor = tl.load(weight + column, mask=column < width, other=0.0)[None, :]
     of_weight = tl.zeros((ROWS, COLUMNS), tl.float32)
     of_bias = tl.zeros((ROWS, COLUMNS), tl.float32)
+    of_added = tl.zeros((ROWS, COLUMNS), tl.float32)
     for first in range(tl.program_id(0) * ROWS, rows, step):
         row = first + tl.arange(0, ROWS)
         inside = (row < rows)[:, None] & (column < width)[None, :]
@@ -83,9 +85,12 @@ def differentiate(
             bits = draw_row_bits(seed, row, 0)
             h = drop(h, keep_weights(bits, column, threshold, 0), scale)
             tl.store(of_y + place, h.to(of_y.dtype.element_ty), mask=inside)
-    sums += tl.program_id(0) * 2 * width + column
+        of_added += h
+    sums += tl.program_id(0) * SUMS * width + column
     tl.store(sums, tl.sum(of_weight, 0), mask=column < width)
     tl.store(sums + width, tl.sum(of_bias, 0), mask=column < width)
+    if SUMS == 3:
+        tl.store(sums + 2 * width, tl.sum(of_added, 0), mask=column < width)
 
 
 def blocks(width: int) -> dict[str, int]:
@@ -106,11 +111,12 @@ def launch_forward(
     y: Tensor,
     weight: Tensor,
     bias: Tensor,
+    y_bias: Tensor | None,
     seed: Tensor | None,
     eps: float,
     rate: float,
 ) -> None:
-    """Launch the forward kernel, unless there are no rows."""
+    """Launch the forward kernel, which reads no `y_bias`, unless there are no rows."""
     sizes, given = blocks(x.shape[-1]), numbers(x, eps, rate)
     if x.numel():
         grid = (triton.cdiv(given[0], sizes["ROWS"]),)
@@ -125,9 +131,10 @@ def launch_backward(
     seed: Tensor | None,
     eps: float,
     rate: float,
+    sums: int,
 ) -> None:
     """Launch the backward kernel, unless there are no rows."""
     sizes, given = blocks(total.shape[-1]), numbers(total, eps, rate)
     if total.numel():
         grid = (len(results[2]),)
-        differentiate[grid](*results, gradient, total, weight, seed, *given, **sizes)
+        differentiate[grid](*results, gradient, total, weight, seed, *given, sums, **sizes)
