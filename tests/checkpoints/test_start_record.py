@@ -14,35 +14,11 @@ from toolkit.config.serialize import to_yaml_file
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.training.run import run
 
-COMPONENTS = [
-    {"arch": "composite_bert_tiny", "task": "rtd", "task.generator_size": 0.25},
-    {"arch": "conv_san", "task": "pos_tagging", "optimizer": "sgd", "lr_scheduler": "plateau"},
-    {"arch": "transformer_tiny", "task": "translation", "optimizer": "muon"},
-]
-VALUES = [
-    {"convolve": ["query", "key"], "lr": 1e-5, "max_tokens": 7, "dirs": ["a,b", "c:d", "e f"]},
-    {"clip_norm": 1e-5, "save_dir": "null", "valid_subset": "", "max_update": 0},
-    {"restore_file": "a: b # c", "wandb_project": "no", "tensorboard_logdir": "~", "seed": -3},
-    {"data.weights": [2.0, 0.5], "dirs": ["é", "'"], "fp16": True, "ema_decay": 0.9999},
-]
-
 
 def save(config, folder):
     path = folder / "config.yaml"
     path.write_text(to_yaml_file(config), "utf-8")
     return ["--config", str(path)]
-
-
-@pytest.mark.parametrize("options", COMPONENTS, ids=lambda it: f"{it['arch']}-{it['task']}")
-def test_config_file_is_read_back_for_every_kind_of_component(options, tmp_path):
-    config = compose(options)
-    assert load(save(config, tmp_path), TRAIN).config == config
-
-
-@pytest.mark.parametrize("options", VALUES, ids=lambda it: next(iter(it)))
-def test_config_file_is_read_back_for_unusual_values(options, tmp_path):
-    config = compose({"arch": "composite_bert_tiny", "task": "mlm", **options})
-    assert load(save(config, tmp_path), TRAIN).config == config
 
 
 def test_config_file_of_a_run_repeats_it_in_another_folder(config, tmp_path, end_of):

@@ -9,24 +9,6 @@ from safetensors.numpy import save_file
 from toolkit.common.files import atomic_dir, atomic_file, check_output, delete
 
 
-@pytest.mark.parametrize("sync", [False, True])
-def test_atomic_file_replaces_the_file_at_the_end(tmp_path, sync):
-    path = tmp_path / "a"
-    path.write_text("old")
-    with atomic_file(path, sync=sync) as temporary:
-        temporary.write_text("new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new" and os.listdir(tmp_path) == ["a"]
-
-
-def test_atomic_file_keeps_the_old_file_after_an_error(tmp_path):
-    (tmp_path / "a").write_text("old")
-    with pytest.raises(ZeroDivisionError), atomic_file(tmp_path / "a") as temporary:
-        temporary.write_text("ne")
-        raise ZeroDivisionError
-    assert (tmp_path / "a").read_text() == "old" and os.listdir(tmp_path) == ["a"]
-
-
 def test_the_next_file_deletes_what_killed_processes_left(tmp_path):
     left = tmp_path / f".a.{2**22 + 1}.tmp"
     left.touch()
@@ -64,14 +46,6 @@ def test_a_folder_lies_there_at_every_step_of_its_replacement(tmp_path):
             (temporary / text).write_text(text)
     watching = False
     assert len(there) > 3 and all(there) and os.listdir(path) == ["new"]
-
-
-def test_atomic_dir_keeps_the_old_folder_after_an_error(tmp_path):
-    (tmp_path / "a").mkdir()
-    with pytest.raises(ZeroDivisionError), atomic_dir(tmp_path / "a") as temporary:
-        (temporary / "x").touch()
-        raise ZeroDivisionError
-    assert os.listdir(tmp_path) == ["a"] and os.listdir(tmp_path / "a") == []
 
 
 def test_delete_accepts_files_folders_links_and_nothing(tmp_path):

@@ -6,7 +6,6 @@ from toolkit.cli.generate import MODES
 from toolkit.cli.inspect import COMMAND as INSPECT
 from toolkit.cli.plot import KINDS
 from toolkit.cli.validate import COMMAND as VALIDATE, COMPLETIONS
-from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.preprocess import PREPROCESS
 from toolkit.config.commands.train import TRAIN
 from toolkit.config.declared import to_flag
@@ -54,28 +53,12 @@ def test_last_of_repeated_flags_counts_even_for_a_list(parsed):
     assert parsed("--parts 1,2 --parts 3") == {"parts": ["3"]}
 
 
-def test_words_and_flag_of_the_same_option_are_rejected(parsed):
-    with pytest.raises(ToolkitError, match=r"--files cannot be combined with words without a flag"):
-        parsed("a --files b")
-
-
 def test_multi_word_list_takes_every_word_up_to_the_next_flag(parsed):
     assert parsed("x --path a b,c --limit 1 y") == {
         "path": ["a", "b", "c"],
         "limit": "1",
         "files": ["x", "y"],
     }
-
-
-@pytest.mark.parametrize("text", ["--share", "--share --limit 3", "--path --shout"])
-def test_flag_without_its_value_is_rejected(parsed, text):
-    with pytest.raises(ToolkitError, match=r"--(share|path) needs a value: "):
-        parsed(text)
-
-
-def test_unknown_single_dash_option_is_rejected(parsed):
-    with pytest.raises(ToolkitError, match=r"unexpected argument '-x': options start with --"):
-        parsed("a -x")
 
 
 LISTS = [(TRAIN, "dirs"), (PREPROCESS, "trainpref"), (PREPROCESS, "validpref")]

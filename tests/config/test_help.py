@@ -76,12 +76,3 @@ def test_bare_help_shows_common_options_of_the_default_component():
 def test_list_prints_a_line_per_component(train, kind, name):
     rows = handle_info_flags(["--list", kind], train).splitlines()
     assert [row for row in rows if row.startswith(f"{name} ") and len(row.split()) > 2]
-
-
-def test_unknown_list_names_the_known_ones(train):
-    expected = (
-        "--list must be one of archs, tasks, criteria, optimizers, lr_schedulers, callbacks, "
-        "positions, recipes, but is"
-    )
-    with pytest.raises(ToolkitError, match=expected):
-        handle_info_flags(["--list", "models"], train)

@@ -8,7 +8,7 @@ from torch import nn
 
 from toolkit import ToolkitError, build_model
 from toolkit.common.registry import ARCHITECTURES
-from toolkit.models.interface import ArchConfig, Encoded, EncoderModel, Inputs
+from toolkit.models.interface import Encoded, EncoderModel, Inputs
 
 
 class Lookup(EncoderModel):
@@ -35,11 +35,6 @@ def test_encoder_without_selection_selects_from_all_states():
 def test_encoder_without_tie_embeddings_to_is_rejected():
     with pytest.raises(ToolkitError, match="Lookup cannot share embeddings, which task rtd requi"):
         Lookup().tie_embeddings_to(Lookup())
-
-
-def test_arch_config_without_scaled_options_is_rejected():
-    with pytest.raises(ToolkitError, match="ArchConfig does not define scaled_options"):
-        ArchConfig().scaled_options(0.5)
 
 
 @pytest.mark.parametrize(

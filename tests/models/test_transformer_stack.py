@@ -4,8 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import ARCHITECTURES
 from toolkit.models.encoder_decoder import StackConfig, build_embeddings
 
 CONFIG = StackConfig(width=4, heads=2, feed_forward_width=8, dropout=0.0)
@@ -27,14 +25,3 @@ def test_token_embedding_of_later_positions_equals_that_of_all(positions):
     embedding = build(positions=positions)
     tokens = torch.arange(7)[None]
     assert torch.equal(embedding(tokens[:, 3:], start=3), embedding(tokens)[:, 3:])
-
-
-def test_rope_is_rejected_without_self_attention():
-    with pytest.raises(ToolkitError, match=r"must not contain rope without self-attention"):
-        dataclasses.replace(CONFIG, positions=["rope"])
-
-
-@pytest.mark.parametrize("side", ["encoder_kernels", "decoder_kernels"])
-def test_even_kernel_size_is_rejected(side):
-    with pytest.raises(ToolkitError, match=rf"arch.{side} must be one or more odd .* is .*4"):
-        dataclasses.replace(ARCHITECTURES["lightconv"].config, **{side: [3, 4]})

@@ -1,7 +1,6 @@
 import io
 import json
 import math
-from dataclasses import replace
 
 import pytest
 
@@ -52,18 +51,6 @@ def test_latex_table_escapes_special_characters():
         "\\end{tabular}",
         "\\end{table}",
     ]
-
-
-def test_a_note_stands_below_the_rows():
-    noted = replace(TABLE, note="a note", marked=[0, 1])
-    assert noted.text() == f"{TABLE.text()}a note\n".replace("lr=1%  ", "lr=1% *")
-    assert noted.markdown().endswith("| lr=1% * | 10.500 | 2 |\n\na note\n")  # a tie is not bold
-    assert "**" not in noted.markdown() and "textbf" not in noted.latex()
-    assert "\\caption{loss on valid. a note.}\n" in noted.latex()
-    assert noted.values()["note"] == "a note"
-    drawn = io.StringIO()
-    noted.print(Console(file=drawn, force_terminal=True, width=60))
-    assert drawn.getvalue().endswith("a note\n")
 
 
 def test_json_table_keeps_full_precision():

@@ -129,13 +129,6 @@ def options(folder, target, **changes):
     return compose({**small, **recipe, **where, **changes})
 
 
-def test_a_metric_that_validation_lacks_is_rejected_before_the_first_update(glue, tmp_path):
-    with pytest.raises(ToolkitError, match=r"but is 'auroc'. Known: loss, .*accuracy, .*score"):
-        run(options(glue(), tmp_path / "run", best_metric="auroc"))
-    log = tmp_path / "run" / "metrics.jsonl"
-    assert not log.exists() or '"train"' not in log.read_text()
-
-
 @pytest.mark.slow
 def test_run_learns_classes_and_writes_predictions(glue, tmp_path):
     folder = glue()

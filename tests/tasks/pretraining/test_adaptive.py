@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 
-from toolkit import ToolkitError, build_model
+from toolkit import build_model
 from toolkit.criteria import IGNORED, Classes
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.distributed import World
@@ -14,7 +13,6 @@ from toolkit.tasks.pretraining.adaptive import AdaptiveMasks
 from toolkit.training.run import TrainingRun
 
 AMLM = {"task.masking": "exact", "task.adaptive_interval": 2, "task.mask_rate": 0.3}
-STILL = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
 
 
 def make_learner(data):
@@ -87,11 +85,6 @@ def test_validation_masks_do_not_depend_on_the_weights(data):
     learner = make_learner(data)
     batch = learner.open_dataset(data, "valid", training=False).examples.collate(np.arange(4), None)
     assert batch.targets.numel() and not hasattr(batch, "draws")
-
-
-def test_other_strategies_are_refused(config):
-    with pytest.raises(ToolkitError, match=r"adaptive_interval requires task\.masking exact"):
-        config(**{"task.adaptive_interval": 200})
 
 
 def test_only_passes_of_updates_are_counted(config, tmp_path):

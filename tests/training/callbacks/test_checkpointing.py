@@ -105,33 +105,6 @@ def test_checkpointer_rewrites_an_update_validated_after_its_save(make_saving, d
     assert disk.written == [(5, ("epoch",)), (5, ("epoch", "end"))]
 
 
-def test_failed_save_is_reported_and_training_continues(make_saving, disk, caplog):
-    saving = make_saving()
-    saving.save(1, 1, ["interval"])
-    disk.full = True
-    saving.save(2, 1, ["interval"])
-    assert "no space left. Training continues; the next save will try again." in caplog.text
-    assert link(disk) == "checkpoint_e1_u1" and saving.saved_at == 1
-    disk.full = False
-    saving.save(3, 1, ["interval"])
-    assert saving.sink.records == [("save", 1), ("save_failed", 2), ("save", 3)]
-    assert link(disk) == "checkpoint_e1_u3" and saving.failures == 0
-
-
-def test_max_failed_saves_stops_training(make_saving, disk):
-    saving, disk.full = make_saving(max_failed_saves=3), True
-    for update in (1, 2):
-        saving.save(update, 1, ["interval"])
-    with pytest.raises(CheckpointSaveError, match=r"no space left\. That was failure 3 in a row\."):
-        saving.save(3, 1, ["interval"])
-
-
-def test_failed_last_save_raises(make_saving, disk):
-    saving, disk.full = make_saving(), True
-    with pytest.raises(CheckpointSaveError, match="no space left"):
-        saving.save_last(3, 1, "end")
-
-
 def test_failed_link_counts_as_a_failed_save(make_saving, disk, monkeypatch, caplog):
     def full(link, target):
         raise OSError(28, "No space left on device")

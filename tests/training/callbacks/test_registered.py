@@ -11,7 +11,6 @@ from toolkit import ToolkitError, register_callback
 from toolkit.common import json_files
 from toolkit.common.registry import CALLBACKS
 from toolkit.config.declared import Options, PositiveInt
-from toolkit.config.load import compose
 from toolkit.config.serialize import from_dict, to_dict
 from toolkit.distributed import World
 from toolkit.reporting.runs import read_log
@@ -117,22 +116,6 @@ def test_names_of_the_trainers_events_are_reserved(name):
     with pytest.raises(ToolkitError, match=rf"differ from train, .*registered.py.* {name!r}\. Ren"):
         register_callback(name, NoOptions())(lambda c, context: None)
     assert name not in CALLBACKS
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"callbacks": "watch_gradient"}, "unknown callback 'watch_gradient'. Did you mean"),
-        ({"callback.count.every": 1}, "requires --callbacks count, if that callback has such"),
-        (
-            {"callbacks": "watch_gradients", "callback.watch_gradients.every": 0},
-            "callback.watch_gradients.every must be at least 1, but is 0",
-        ),
-    ],
-)
-def test_wrong_names_and_options_are_rejected(options, message):
-    with pytest.raises(ToolkitError, match=message):
-        compose({"arch": "bert_tiny", "task": "mlm", **options})
 
 
 def test_callback_that_cannot_be_called_is_rejected(config):

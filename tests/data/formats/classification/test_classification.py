@@ -241,15 +241,6 @@ def test_submission_has_the_benchmarks_eleven_files():
     assert [f"{name}.tsv" for name in names] == submitted
 
 
-def test_report_counts_classes_and_unlabeled_rows(folder, capsys):
-    folder()
-    output = capsys.readouterr().out.splitlines()
-    assert any(line.endswith(": RTE, entailment, not_entailment") for line in output)
-    lines = {line.split()[0]: line for line in output if line.split()}
-    assert lines["train"].endswith("entailment 4, not_entailment 4")
-    assert lines["test"].endswith("none")
-
-
 def test_folders_of_different_tasks_are_rejected(folder):
     first = folder()
     second = folder(STS, "other", glue_task="STS-B", tokenizer_from=str(first.path))

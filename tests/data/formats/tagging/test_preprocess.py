@@ -1,8 +1,6 @@
 import dataclasses
-import json
 import re
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,18 +25,6 @@ def test_folder_holds_words_and_tags_of_every_split(folder):
 
 
 GOOD = "1\tI\t_\tPRON\t_\t_\t0\t_\t_\t_\n"
-BAD = [  # a test part, and what is said of it
-    (GOOD.replace("_\t0", "0") + "\n", "test.conllu:1: a word must have 10 columns"),
-    (GOOD.replace("\t", " ") + "\n", "test.conllu:1: .* these are separated by spaces"),
-    (GOOD.replace("PRON", "_") + "\n", "test.conllu:1: a word must have a UPOS tag, but 'I' has _"),
-    (GOOD + GOOD + "\n", "test.conllu:2: .* A blank line is missing before it"),
-    (GOOD, "test.conllu:1: a blank line must follow the last sentence"),
-    (GOOD.replace("I", "I\rI") + "\n", "test.conllu:1: found a carriage return inside a line"),
-    ((GOOD.replace("I", "\u00e9") + "\n").encode("latin1"), "test.conllu:1: expected UTF-8"),
-    (GOOD.replace("PRON", "INTJ") + "\n", "test.conllu:1: tag 'INTJ' does not occur in the training"
-     " data. Give --unseen-tags wrong"),
-    ("", "test.conllu must hold text, but is empty"),
-]  # fmt: skip
 
 
 def ends(capsys, options, message):
@@ -46,16 +32,6 @@ def ends(capsys, options, message):
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     code, err = main(words), capsys.readouterr().err
     return code == 2 and err.count("\n") == 1 and re.search(message, err) is not None
-
-
-@pytest.mark.parametrize(("text", "message"), BAD)
-def test_malformed_input_is_named_by_file_and_line_with_exit_code_2(
-    treebank, capsys, text, message
-):
-    options = treebank()
-    data = text.encode() if isinstance(text, str) else text
-    Path(options["testpref"]).write_bytes(data)
-    assert ends(capsys, options, message)
 
 
 def test_unseen_tags_wrong_keeps_the_word(folder, sentences):
@@ -129,16 +105,6 @@ def test_word_vectors_are_stored_in_vocabulary_order(folder, tmp_path):
     row = found.tokenizer.tables.word_index["dog"] + 2
     assert table.shape == (len(found.vocabulary), 3) and table[row].tolist() == [1, 2, 3]
     assert (np.abs(np.delete(table, row, 0)) <= 0.05).all()
-
-
-def test_table_has_percentages_and_json_has_counts(folder, capsys, tmp_path):
-    folder(json=str(tmp_path / "counts.jsonl"))
-    lines = capsys.readouterr().out.splitlines()
-    assert "6 known words, 5 tags" in lines[0]
-    assert lines[3].split() == ["valid", "1", "2", "7", "14.29%", "14.29%", "0"]
-    events = [json.loads(line) for line in (tmp_path / "counts.jsonl").read_text().splitlines()]
-    assert [e["oov"] for e in events if e["event"] == "split"] == [0, 1, 0]
-    assert events[-1]["known_words"] == 6
 
 
 def test_words_are_symbols_after_padding_and_unknown(folder):

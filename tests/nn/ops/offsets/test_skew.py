@@ -29,18 +29,18 @@ def reference(taps, ids):
     return out
 
 
-def test_scatter_by_position_and_its_gradient_equal_loops():
-    ids, taps = make_inputs()
-    scores, expected = (
-        scatter_to_diagonals(taps, Offsets(ids, LENGTH, ids.device)),
-        reference(taps, ids),
-    )
+def check(scores, taps, ids):
+    """The scores and the gradient of a random sum of them equal those of the loops."""
+    expected = reference(taps, ids)
     assert torch.equal(scores, expected)
     weights = torch.randn_like(scores)
-    gradient, expected_gradient = (
-        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
-    )
-    torch.testing.assert_close(gradient, expected_gradient)
+    gradients = (torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected))
+    torch.testing.assert_close(*gradients)
+
+
+def test_scatter_by_position_and_its_gradient_equal_loops():
+    ids, taps = make_inputs()
+    check(scatter_to_diagonals(taps, Offsets(ids, LENGTH, ids.device)), taps, ids)
 
 
 @pytest.mark.parametrize("radius", [RADIUS, RADIUS + 3])
@@ -61,13 +61,7 @@ def test_scatter_by_position_equals_loops_for_different_numbers_of_moved_tokens(
     assert moved.indices.shape[1] == (
         LENGTH if every else 4
     )  # 2, 3, 4, and 5, whose position token 3 has
-    scores, expected = scatter_by_position(taps, ids + 1, moved), reference(taps, ids)
-    assert torch.equal(scores, expected)
-    weights = torch.randn_like(scores)
-    gradient, expected_gradient = (
-        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
-    )
-    torch.testing.assert_close(gradient, expected_gradient)
+    check(scatter_by_position(taps, ids + 1, moved), taps, ids)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -78,13 +72,7 @@ def test_scatter_by_position_of_a_fully_moved_sentence_leaves_others_unchanged(s
     ids[0, some] = torch.randint(0, RADIUS, (3,))  # another sentence with some moved tokens
     moved = find_moved_tokens(ids + 1, 1, RADIUS + 1, 0, every=False)
     assert moved.indices.shape[1] == LENGTH
-    scores, expected = scatter_by_position(taps, ids + 1, moved), reference(taps, ids)
-    assert torch.equal(scores, expected)
-    weights = torch.randn_like(scores)
-    gradient, expected_gradient = (
-        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
-    )
-    torch.testing.assert_close(gradient, expected_gradient)
+    check(scatter_by_position(taps, ids + 1, moved), taps, ids)
 
 
 def test_scatter_by_position_equals_gather_for_a_wide_range_of_positions():
@@ -117,13 +105,7 @@ def test_scatter_by_position_equals_loops_after_a_sentence_in_order(seed):
     some = torch.rand(LENGTH) < seed / 7  # none to all
     ids[1, some] = torch.randint(-1, RADIUS, (LENGTH,))[some]
     moved = find_moved_tokens(ids + 1, 1, RADIUS + 1, 1, every=False)
-    scores, expected = scatter_by_position(taps, ids + 1, moved), reference(taps, ids)
-    weights = torch.randn_like(scores)
-    gradient, expected_gradient = (
-        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
-    )
-    assert torch.equal(scores, expected)
-    torch.testing.assert_close(gradient, expected_gradient)
+    check(scatter_by_position(taps, ids + 1, moved), taps, ids)
 
 
 @pytest.mark.parametrize("plain", [1, 2])
@@ -131,13 +113,8 @@ def test_scatter_to_diagonals_handles_leading_sentences_in_order(plain):
     ids, taps = make_inputs()
     ids[:plain] = torch.arange(LENGTH)
     offsets = Offsets(ids, LENGTH, ids.device)
-    scores, expected = scatter_to_diagonals(taps, offsets), reference(taps, ids)
-    assert offsets.ordered_prefix == plain and torch.equal(scores, expected)
-    weights = torch.randn_like(scores)
-    gradient, expected_gradient = (
-        torch.autograd.grad(out, taps, weights)[0] for out in (scores, expected)
-    )
-    torch.testing.assert_close(gradient, expected_gradient)
+    check(scatter_to_diagonals(taps, offsets), taps, ids)
+    assert offsets.ordered_prefix == plain
 
 
 @pytest.mark.parametrize("every", [False, True])
