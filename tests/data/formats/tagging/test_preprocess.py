@@ -24,9 +24,6 @@ def test_folder_holds_words_and_tags_of_every_split(folder):
     assert [split.tables.tags[t] for t in split.tags[:3]] == ["PRON", "VERB", "PUNCT"]
 
 
-GOOD = "1\tI\t_\tPRON\t_\t_\t0\t_\t_\t_\n"
-
-
 def ends(capsys, options, message):
     """Whether the command ends with code 2 and one line that says this."""
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
