@@ -1,7 +1,7 @@
 import pytest
 
 from tests.helpers.fairseq_files import write_folder
-from toolkit.commands.describe_data import describe_data, format_table, to_text
+from toolkit.commands.inspect import describe_data, format_table, to_text
 from toolkit.common.errors import ToolkitError
 
 
