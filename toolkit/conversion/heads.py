@@ -16,8 +16,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config.sections import ComponentConfig
 from toolkit.conversion.model_types import MODERNBERT, ModelType
 from toolkit.conversion.tensors import NameTable
-from toolkit.data.formats.classification.split import ClassificationTokenizer, Labels
-from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
+from toolkit.data.formats.classification.split import GLUE_SCHEMAS, ClassificationTokenizer, Labels
 from toolkit.data.formats.tagging.tokenizer import ANY_COLUMN, LabelTables, TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer, unwrap_tokenizer
 from toolkit.metrics.classification import has_span_tags

@@ -22,8 +22,12 @@ from toolkit.common.registry import register_task
 from toolkit.config.declared import OF_MODEL, AtLeast, Rate
 from toolkit.criteria import IGNORED, Classes, Prediction, Values
 from toolkit.data.formats.classification.format import encode_raw_texts
-from toolkit.data.formats.classification.split import ClassificationSplit, ClassificationTokenizer
-from toolkit.data.formats.classification.tables import GLUE_SCHEMAS, write_submission
+from toolkit.data.formats.classification.split import (
+    GLUE_SCHEMAS,
+    ClassificationSplit,
+    ClassificationTokenizer,
+    write_submission,
+)
 from toolkit.data.loading.batching import compute_fingerprint
 from toolkit.data.raw_items import InputField, ItemValues, to_single_line
 from toolkit.data.samples.sequence_pairs import (

@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.preprocessing import preprocess_config
 from tests.helpers.row_files import WRITERS
 from toolkit.common.errors import ToolkitError
-from toolkit.data.formats.classification.tables import GLUE_SCHEMAS
+from toolkit.data.formats.classification.split import GLUE_SCHEMAS
 from toolkit.data.preprocessing.input_files import list_benchmark_files, list_row_files
 
 

@@ -286,13 +286,7 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         files = [pair[side] for pair in pairs for side in sides]
         parts = plan_parts(files, "lines") if files else []
         text = TrainingText(parts, "lines", self.config.max_line_bytes)
-        tokenizer = unwrap_tokenizer(choose_tokenizer(config, text, pool))
-        if tokenizer.vocabulary.sep == tokenizer.vocabulary.pad:
-            raise ToolkitError(
-                "the vocabulary must have a symbol that ends sentences, but that of "
-                "--tokenizer-from has none. Name another, or leave it out to train one."
-            )
-        return tokenizer
+        return unwrap_tokenizer(choose_tokenizer(config, text, pool))
 
     def columns(self, split: str, tokenizer: ParallelTokenizer) -> Mapping[str, ColumnType]:
         """The target's text is kept for evaluation, but not in the training split."""

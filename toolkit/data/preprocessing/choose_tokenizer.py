@@ -48,8 +48,13 @@ TEXT_FILE = "text.txt"
 def choose_tokenizer(config: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
     """The tokenizer that an option names, or one trained on the text."""
     if (given := load_given_tokenizer(config)) is not None:
-        is_complete = len(set(given.vocabulary.special)) > 1
-        return check_special(given, config, is_complete, "[CLS], [SEP] and [MASK]")
+        if given.vocabulary.pad in (given.vocabulary.cls, given.vocabulary.sep):
+            raise ToolkitError(
+                f"the vocabulary must have [CLS], [SEP] and [MASK], but that of "
+                f"{config.tokenizer_from} has none. Name another with --tokenizer-from, or leave "
+                f"it out to train one."
+            )
+        return given
     if not text.parts and config.tokenizer_kind != "bytes":
         kinds = TOKENIZER_BY_OPTION.items()
         options = [to_flag(name) for name, kind in kinds if kind in (config.tokenizer_kind, None)]
@@ -68,9 +73,8 @@ def choose_tokenizer_for_texts(
 
     Each text is a line; their reader has checked their lengths.
     """
-    if (given := load_given_tokenizer(config)) is not None:
-        is_complete = given.vocabulary.cls != given.vocabulary.pad
-        return check_special(unwrap_tokenizer(given), config, is_complete, "[CLS] and [SEP]")
+    if config.vocabulary_option:
+        return unwrap_tokenizer(choose_tokenizer(config, TrainingText((), "lines", 0), pool))
     path, max_line_bytes = folder / TEXT_FILE, config.max_line_bytes
     with path.open("wb") as file:
         for text in texts:
@@ -82,18 +86,6 @@ def choose_tokenizer_for_texts(
         return choose_tokenizer(config, TrainingText(parts, "lines", max_line_bytes), pool)
     finally:
         path.unlink()
-
-
-def check_special(
-    tokenizer: Tokenizer, config: PreprocessConfig, is_complete: bool, required: str
-) -> Tokenizer:
-    """Raise unless a given tokenizer has the special tokens that the data requires."""
-    if not is_complete:
-        raise ToolkitError(
-            f"the vocabulary must have {required}, but that of {config.tokenizer_from} has none. "
-            f"Name another with --tokenizer-from, or leave it out to train one."
-        )
-    return tokenizer
 
 
 def load_given_tokenizer(c: PreprocessConfig) -> Tokenizer | None:

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from toolkit.common.errors import ToolkitError
+from toolkit.data.formats.classification.format import read_tsv
 from toolkit.data.formats.classification.split import (
+    GLUE_SCHEMAS,
     ClassificationSplit,
     ClassificationTokenizer,
     Labels,
-)
-from toolkit.data.formats.classification.tables import (
-    GLUE_SCHEMAS,
-    read_tsv,
     submission_file,
     write_submission,
 )

@@ -1,13 +1,18 @@
-"""Tables of texts or pairs with a class or a number."""
+"""Tables of texts or pairs with a class or a number.
+
+Tables have no quotes; every problem is reported with its line.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,40 +22,65 @@ from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.data.formats.classification.split import (
     ANSWERS,
+    FILES,
     FIRST,
-    GLUE_TASKS,
+    GLUE_SCHEMAS,
     INDEX,
     KIND,
     NO_CLASS,
     SECOND,
+    UNDECIDED,
     ClassificationTokenizer,
     GlueFormatConfig,
     Labels,
+    TableSchema,
     TsvConfig,
 )
-from toolkit.data.formats.classification.tables import (
-    FILES,
-    GLUE_SCHEMAS,
-    LabeledTable,
-    TableSchema,
-    leave_out_undecided,
-    read_tsv,
-)
 from toolkit.data.formats.format import (
+    MAX_QUOTED,
     Block,
     Format,
     Job,
     MalformedOptions,
+    Problem,
     SplitReport,
     check_malformed,
     count_column,
     list_first,
+    parse_records,
 )
 from toolkit.data.preprocessing.choose_tokenizer import WorkerPool, load_given_tokenizer
+from toolkit.data.records import Record, name_cells, read_tab_cells
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import MemoryFolder
+from toolkit.data.text_files import whole_file
 
 BLOCK_ROWS = 1 << 16
+
+
+class TableRow(NamedTuple):
+    """One example."""
+
+    line: int
+    """Line of the file, counted from 1."""
+    number: int
+    """Its index in the benchmark if it has no label and the table has a column for that, else its
+    row after the header, counted from 0."""
+    texts: tuple[str, ...]
+    label: str | None
+    """None if the file has no labels."""
+
+
+class LabeledTable(NamedTuple):
+    """The rows of a table, and the problems found in it."""
+
+    path: Path
+    rows: list[TableRow]
+    problems: list[Problem]
+
+    @property
+    def labeled(self) -> bool:
+        return bool(self.rows) and self.rows[0].label is not None
 
 
 class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
@@ -203,9 +233,9 @@ class GlueFormat(ClassificationFormat):
 
     def check(self) -> None:
         super().check()
-        if self.options.glue_task not in GLUE_TASKS:
+        if self.options.glue_task not in GLUE_SCHEMAS:
             raise ToolkitError(
-                f"glue_task must be one of {', '.join(GLUE_TASKS)}, but is "
+                f"glue_task must be one of {', '.join(GLUE_SCHEMAS)}, but is "
                 f"{self.options.glue_task!r}."
             )
         self.schema = GLUE_SCHEMAS[self.options.glue_task]
@@ -284,3 +314,85 @@ def check_given_labels(known: Labels, labels: Sequence[object]) -> None:
         if not (label is None or (is_class if known.classes else is_number)):
             expected = f"one of {', '.join(known.classes)}" if known.classes else "a finite number"
             raise ToolkitError(f"labels must be {expected}, but label {index} is {label!r}.")
+
+
+def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable:
+    """Read each line as a row; byte order mark, CRLF and blank lines at the end are ignored."""
+    lines = read_tab_cells(whole_file(path, max_line_bytes))
+    if (header := next(lines, None)) is None:
+        raise ToolkitError(f"{path} must hold rows, but is empty. Give another file.")
+    names = [name.strip() for name in header.values]
+    if task.headerless and len(names) == len(task.headerless) and not find_texts(names, task):
+        names, lines = [*task.headerless], chain([header], lines)
+    if not (texts := find_texts(names, task)):
+        wanted = ", ".join(repr(known[0]) for known in task.text_columns)
+        raise header.error(
+            f"the first line must name the columns of {task.name}, {wanted} among them, but "
+            f"names {', '.join(repr(name[:MAX_QUOTED]) for name in names)}. Give the file as it "
+            f"was published, with tabs between columns. Name the columns of your own table with "
+            f"--text-columns."
+        )
+    label, index = find_column(names, task.label_columns), find_column(names, task.index_columns)
+
+    def parse(number: int, record: Record) -> TableRow:
+        cells = {name: cell.strip() for name, cell in record.values.items()}
+        answer = None if label is None else parse_label(cells[label], task)
+        if answer is None and index is not None:
+            if not re.fullmatch("[0-9]{1,18}", cell := cells[index]):
+                raise ValueError(f"the index must be a whole number, but is {cell[:MAX_QUOTED]!r}.")
+            number = int(cell)
+        row_texts = tuple(cells[name] for name in texts)
+        return TableRow(record.number + 1, number, row_texts, answer)
+
+    records, problems = name_cells(chain([header._replace(values=names)], lines)), list[Problem]()
+    return LabeledTable(path, list(parse_records(enumerate(records), parse, problems)), problems)
+
+
+def leave_out_undecided(tables: Sequence[LabeledTable], task: TableSchema) -> list[LabeledTable]:
+    """The tables without rows that have no agreed label, which become problems.
+
+    Among own labels, - may also be a class: if there is a +, or one other class only.
+    """
+    others = {row.label for table in tables for row in table.rows} - {UNDECIDED}
+    if task.is_regression or not (task.classes or (len(others) > 1 and "+" not in others)):
+        return list(tables)
+    decided = []
+    for table in tables:
+        problems = [
+            Problem(table.path, str(row.line), "its annotators did not agree on a label.")
+            for row in table.rows
+            if row.label == UNDECIDED
+        ]
+        rows = [row for row in table.rows if row.label != UNDECIDED]
+        decided.append(table._replace(rows=rows, problems=table.problems + problems))
+    return decided
+
+
+def find_texts(names: Sequence[str], task: TableSchema) -> list[str]:
+    """The names of the columns with the task's texts; none if one is missing."""
+    found = [find_column(names, known) for known in task.text_columns]
+    return [] if None in found else [name for name in found if name]
+
+
+def find_column(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """The first known name that one of the columns has; None without one."""
+    return next((name for name in known if names.count(name) == 1), None)
+
+
+def parse_label(label: str, task: TableSchema) -> str:
+    """The label, which must be valid for the task."""
+    if task.is_regression:
+        try:
+            value = float(label)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and task.min_value <= value <= task.max_value):
+            bounded = task.max_value < math.inf
+            bounds = f" from {task.min_value:g} to {task.max_value:g}" if bounded else ""
+            raise ValueError(f"the answer must be a number{bounds}, but is {label[:MAX_QUOTED]!r}.")
+    elif not label:
+        raise ValueError("the row must have an answer, but it is empty.")
+    elif task.classes and label not in (*task.classes, UNDECIDED):
+        known = ", ".join(task.classes)
+        raise ValueError(f"the answer must be one of {known}, but is {label[:MAX_QUOTED]!r}.")
+    return label

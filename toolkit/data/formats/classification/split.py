@@ -1,17 +1,24 @@
-"""Labeled texts in data folders: options of their format, labels, and the rows of a split."""
+"""Labeled texts in data folders: options of their formats, labels, rows of a split, submissions.
+
+A table of GLUE (Wang et al. 2019, table 1) has a schema, and its submission is a table of index and
+prediction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from toolkit.common.arrays import AnyArray
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import write_output
 from toolkit.common.json_files import JsonObject, digest_json, read_json, write_json
 from toolkit.data.formats.format import MalformedOptions
+from toolkit.data.preprocessing.input_files import FileNames
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.data_folder import (
     DataFolder,
@@ -25,8 +32,6 @@ from toolkit.data.tokenizers.tokenizer import (
     name_labels,
     restore_inner,
 )
-
-GLUE_TASKS = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI", "AX")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,3 +181,158 @@ class ClassificationTokenizer(WrappedTokenizer):
         cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> ClassificationTokenizer:
         return cls(restore_inner(folder, settings, symbols), Labels.load(folder))
+
+
+FILES: FileNames = {"train": ("train.tsv",), "valid": ("dev.tsv",), "test": ("test.tsv",)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSchema:
+    """The columns of a table, its labels and their metrics."""
+
+    name: str
+    text_columns: tuple[tuple[str, ...], ...]
+    """One text or two: for each, the possible names of its column."""
+    label_columns: tuple[str, ...] = ("label",)
+    """Possible names of the column with the label."""
+    index_columns: tuple[str, ...] = ("index", "id")
+    """Possible names of the column with the row number in a submission; without one rows are
+    counted."""
+    classes: tuple[str, ...] = ()
+    """Classes as in the files, in the order of their ids; empty if the answer is a number."""
+    is_regression: bool = False
+    min_value: float = -float("inf")
+    max_value: float = float("inf")
+    metrics: tuple[str, ...] = ("accuracy",)
+    """The official metrics; the task's score is their mean."""
+    headerless: tuple[str, ...] = ()
+    """The columns of a file without names."""
+    files: FileNames = field(default_factory=lambda: FILES)
+    """Split -> possible names of its file in the benchmark's folder."""
+
+    @property
+    def pairs(self) -> bool:
+        return len(self.text_columns) == 2
+
+
+SENTENCE, SENTENCES = (("sentence",),), (("sentence1",), ("sentence2",))
+ENTAILMENT = ("entailment", "not_entailment")
+YES_OR_NO = ("0", "1")
+MNLI_FILES = {
+    "train": ("train.tsv",),
+    "valid": ("dev_matched.tsv",),
+    "valid_mismatched": ("dev_mismatched.tsv",),
+    "test": ("test_matched.tsv",),
+    "test_mismatched": ("test_mismatched.tsv",),
+}
+AX_FILES = {"test": ("diagnostic.tsv", "AX.tsv", "ax.tsv", "diagnostic-full.tsv")}
+MRPC_FILES = {
+    "train": ("train.tsv", "msr_paraphrase_train.txt"),
+    "valid": ("dev.tsv",),
+    "test": ("test.tsv", "msr_paraphrase_test.txt"),
+}
+
+GLUE_SCHEMAS = {
+    task.name: task
+    for task in (
+        TableSchema(
+            name="CoLA",
+            text_columns=SENTENCE,
+            classes=YES_OR_NO,
+            metrics=("matthews",),
+            headerless=("source", "label", "mark", "sentence"),
+        ),
+        TableSchema(name="SST-2", text_columns=SENTENCE, classes=YES_OR_NO),
+        TableSchema(
+            name="MRPC",
+            text_columns=(("#1 String",), ("#2 String",)),
+            label_columns=("Quality",),
+            classes=YES_OR_NO,
+            metrics=("accuracy", "f1"),
+            files=MRPC_FILES,
+        ),
+        TableSchema(
+            name="STS-B",
+            text_columns=SENTENCES,
+            label_columns=("score",),
+            is_regression=True,
+            min_value=0.0,
+            max_value=5.0,
+            metrics=("pearson", "spearman"),
+        ),
+        TableSchema(
+            name="QQP",
+            text_columns=(("question1",), ("question2",)),
+            label_columns=("is_duplicate",),
+            classes=YES_OR_NO,
+            metrics=("accuracy", "f1"),
+        ),
+        TableSchema(
+            name="MNLI",
+            text_columns=SENTENCES,
+            label_columns=("gold_label",),
+            classes=("entailment", "neutral", "contradiction"),
+            files=MNLI_FILES,
+        ),
+        TableSchema(name="QNLI", text_columns=(("question",), ("sentence",)), classes=ENTAILMENT),
+        TableSchema(name="RTE", text_columns=SENTENCES, classes=ENTAILMENT),
+        TableSchema(name="WNLI", text_columns=SENTENCES, classes=YES_OR_NO),
+        TableSchema(
+            name="AX",
+            text_columns=(("sentence1", "Premise"), ("sentence2", "Hypothesis")),
+            label_columns=("label", "Label"),
+            classes=("entailment", "neutral", "contradiction"),
+            metrics=("matthews",),
+            files=AX_FILES,
+        ),
+    )
+}
+
+
+UNDECIDED = "-"
+"""Label of rows on which annotators did not agree, as in SNLI and MultiNLI."""
+HEADER = "index\tprediction\n"
+
+
+def write_submission(split: ClassificationSplit, predictions: AnyArray, path: Path) -> None:
+    """Write a file, or one with the benchmark's name into a folder."""
+    if path.suffix == ".zip":
+        raise ToolkitError(
+            f"--predictions must name a folder or a .tsv file, but is {path}. Write the "
+            f"predictions of all tasks to one folder, and pack them: zip -j {path} FOLDER/*.tsv."
+        )
+    name = submission_file(split) if path.is_dir() else ""
+    write_output(path / name, format_submission(split, predictions))
+
+
+def submission_file(split: ClassificationSplit) -> str:
+    """The benchmark's name of the file for a test split."""
+    task = GLUE_SCHEMAS.get(split.labels.task)
+    known = [name for name in task.files if name.startswith("test")] if task else []
+    if split.name not in known:
+        raise ToolkitError(
+            f"a submission must be of a test split of GLUE, but is of {split.name!r} of "
+            f"{split.labels.task}, which has {', '.join(known) or 'none'}. Write to a .tsv file "
+            f"instead."
+        )
+    genres = {"test": "-m", "test_mismatched": "-mm"}[split.name] * (len(known) > 1)
+    return f"{split.labels.task}{genres}.tsv"
+
+
+def format_submission(split: ClassificationSplit, predictions: AnyArray) -> str:
+    """The table in the order of the index, whose values must be unique."""
+    labels, order = split.labels, np.argsort(split.index, kind="stable")
+    if len(np.unique(split.index)) < len(split):
+        raise ToolkitError(
+            f"every row of a submission needs its own index, but split {split.name!r} of "
+            f"{split.folder.name} has one twice. Preprocess its files separately."
+        )
+    if split.is_regression:
+        low, high = labels.bounds or (None, None)
+        numbers = predictions if low is None else predictions.clip(low, high)
+        form = ".3f" if labels.bounds else ".9g"  # three decimals are the benchmark's
+        answers = [f"{number:{form}}" for number in numbers[order]]
+    else:
+        answers = [labels.classes[answer] for answer in predictions[order]]
+    rows = zip(split.index[order].tolist(), answers, strict=True)
+    return HEADER + "".join(f"{index}\t{answer}\n" for index, answer in rows)

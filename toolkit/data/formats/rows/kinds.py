@@ -13,14 +13,16 @@ from typing import Any, ClassVar
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_format
 from toolkit.config.commands.preprocess import PreprocessConfig
-from toolkit.data.formats.classification.format import ClassificationFormat
-from toolkit.data.formats.classification.split import ClassificationTokenizer
-from toolkit.data.formats.classification.tables import (
-    UNDECIDED,
+from toolkit.data.formats.classification.format import (
+    ClassificationFormat,
     LabeledTable,
     TableRow,
-    TableSchema,
     parse_label,
+)
+from toolkit.data.formats.classification.split import (
+    UNDECIDED,
+    ClassificationTokenizer,
+    TableSchema,
 )
 from toolkit.data.formats.format import (
     MAX_QUOTED,
