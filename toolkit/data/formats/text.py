@@ -175,19 +175,24 @@ def _split(starts_word: BoolArray, lengths: IntArray, limit: int) -> list[list[i
 
 
 TOKENS, COUNT = "tokens", "<u1"
-PartTask = tuple[str, int, Sequence[FileChunk]]
-"""A part of a split's text: the name of the split, the number of the part, and its chunks."""
+TextParts = list[list[FileChunk]]
+"""The parts of a split's text that workers encode."""
 EncodedItems = tuple[IntArray, IntArray, IntArray]
 """Token ids of items back to back and below them the words that start in each, the lengths of the
 items, and the document of each."""
 
 
 def encode_part(
-    task: PartTask, *, folder: Path, options: TextFormatConfig, max_line_bytes: int
+    numbered: tuple[int, Sequence[FileChunk]],
+    *,
+    own_split: str,
+    folder: Path,
+    options: TextFormatConfig,
+    max_line_bytes: int,
 ) -> list[Block]:
     """The items of a part in blocks, each of one split. A document starts where neighbors are
     missing."""
-    (own_split, part, chunks), first, blocks = task, 0, list[Block]()
+    (part, chunks), first, blocks = numbered, 0, list[Block]()
     vocabulary, last = shared_tokenizer(folder).vocabulary, dict[str, IntArray]()
     for batch in encode_chunks(chunks, folder, options, max_line_bytes):
         numbers = np.arange(first, first + len(batch[1]))
@@ -241,7 +246,7 @@ def encode_chunks(
 
 
 @register_format("text", TextFormatConfig())
-class TextFormat(Format[list[PartTask], Tokenizer]):
+class TextFormat(Format[TextParts, Tokenizer]):
     """Running text, one item per line, paragraph or sentence."""
 
     kind, unit = "text", "tokens"
@@ -260,41 +265,40 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
             return super().list_files()
         return {split: list_row_files(split, names) for split, names in self.config.inputs.items()}
 
-    def read_split(self, split: str, files: Sequence[Path]) -> list[PartTask]:
+    def read_split(self, split: str, files: Sequence[Path]) -> TextParts:
         """The parts that workers write, decided by the text alone."""
         field, documents = self.options.text_field, self.options.rows == "documents"
         for path in () if field else files:
             check_plain(path)
-        parts = plan_parts(files, self.options.segment_by, field, row_is_document=documents)
-        return [(split, number, part) for number, part in enumerate(parts)]
+        return plan_parts(files, self.options.segment_by, field, row_is_document=documents)
 
-    def max_workers(self, splits: Mapping[str, list[PartTask]]) -> int:
-        return sum(len(tasks) for tasks in splits.values())
+    def max_workers(self, splits: Mapping[str, TextParts]) -> int:
+        return max(map(len, splits.values()), default=1)
 
     def choose_tokenizer(
-        self, splits: Mapping[str, list[PartTask]], folder: Path, pool: WorkerPool
+        self, splits: Mapping[str, TextParts], folder: Path, pool: WorkerPool
     ) -> Tokenizer:
-        parts = [chunks for _, _, chunks in splits.get("train", ())]
+        parts = splits.get("train", [])
         text = TrainingText(parts, self.options.segment_by, self.config.max_line_bytes)
         return unwrap_tokenizer(choose_tokenizer(self.config, text, pool))
 
     def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
         return {TOKENS: tokenizer.vocabulary, WORDS: COUNT}
 
-    def encode(self, split: str, content: list[PartTask], job: Job[Tokenizer]) -> Iterator[Block]:
+    def encode(self, split: str, content: TextParts, job: Job[Tokenizer]) -> Iterator[Block]:
         """Workers encode parts."""
-        limit = self.config.max_line_bytes
-        work = partial(encode_part, folder=job.folder, options=self.options, max_line_bytes=limit)
-        size = sum(chunk.size for *_, chunks in content for chunk in chunks)
+        limit, options = self.config.max_line_bytes, self.options
+        work = partial(
+            encode_part, own_split=split, folder=job.folder, options=options, max_line_bytes=limit
+        )
+        size = sum(chunk.size for chunks in content for chunk in chunks)
         with Progress(f"binarizing {split}", size, "tokens") as progress:
-            for (*_, chunks), blocks in job.pool.imap(work, content):
+            for (_, chunks), blocks in job.pool.imap(work, enumerate(content)):
                 yield from blocks
                 tokens = sum(len(block.columns[TOKENS][0]) for block in blocks)
                 progress.advance(sum(chunk.size for chunk in chunks), tokens)
 
-    def write(
-        self, splits: Mapping[str, list[PartTask]], job: Job[Tokenizer]
-    ) -> dict[str, JsonObject]:
+    def write(self, splits: Mapping[str, TextParts], job: Job[Tokenizer]) -> dict[str, JsonObject]:
         entries = super().write(splits, job)
         return {split: entries[split] for split in SPLITS if split in entries}
 
@@ -327,9 +331,7 @@ class TextFormat(Format[list[PartTask], Tokenizer]):
             **{name: getattr(self.options, name) for name in names},
         }
 
-    def report_split(
-        self, split: str, content: list[PartTask] | None, entry: JsonObject
-    ) -> SplitReport:
+    def report_split(self, split: str, content: TextParts | None, entry: JsonObject) -> SplitReport:
         column, limit = entry["columns"][TOKENS], self.options.max_item_tokens
         sizes = count_column(column)
         names = WORDS, "unknown", "overlength", "lost_tokens", "empty"

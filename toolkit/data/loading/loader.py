@@ -314,6 +314,8 @@ class BatchLoader(BatchPrefetcher[Batch]):
             options += [crc32(curriculum.difficulty.tobytes()), curriculum.epochs]
         self.fingerprint = compute_fingerprint(examples.fingerprint, *options)
         """Changes when the micro-batches of any epoch do."""
+        self.filler = self._planner.filler
+        """Fraction of the tokens that is filler."""
         self.waited_seconds = 0.0
         """Time that the consumer has waited for batches so far."""
         self._lengths, self._words, self._unfilled = examples.lengths, words, examples
@@ -335,11 +337,6 @@ class BatchLoader(BatchPrefetcher[Batch]):
                 "batches know their selected tokens. Leave one out."
             )
         return FilledSource(examples, self._planner.shape)
-
-    @property
-    def filler(self) -> float:
-        """Fraction of the tokens that is filler."""
-        return self._planner.filler
 
     def micro_batches(self, epoch: int) -> int:
         """Micro-batches of the epoch over all ranks; every epoch has the same number."""

@@ -136,11 +136,6 @@ class Labels:
         """Changes when ids mean other answers; independent of the task's name and its metrics."""
         return digest_json(self.classes)
 
-    @classmethod
-    def load(cls, folder: Path) -> Labels:
-        """The labels of a data folder or a checkpoint."""
-        return read_json(folder / LABELS_FILE, cls, "Run toolkit-preprocess again.")
-
     def __post_init__(self) -> None:
         known = CLASS_METRICS if self.classes else NUMBER_METRICS
         if not set(self.metrics) <= set(known):
@@ -180,7 +175,8 @@ class ClassificationTokenizer(WrappedTokenizer):
     def _restore(
         cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> ClassificationTokenizer:
-        return cls(restore_inner(folder, settings, symbols), Labels.load(folder))
+        labels = read_json(folder / LABELS_FILE, Labels, "Run toolkit-preprocess again.")
+        return cls(restore_inner(folder, settings, symbols), labels)
 
 
 FILES: FileNames = {"train": ("train.tsv",), "valid": ("dev.tsv",), "test": ("test.tsv",)}

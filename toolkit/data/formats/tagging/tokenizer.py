@@ -147,13 +147,15 @@ class TaggingTokenizer(WrappedTokenizer):
 
     def save(self, folder: Path | str) -> None:
         super().save(folder)
-        self.tables.save(Path(folder))
+        path, values = Path(folder) / TABLES_FILE, asdict(self.tables)
+        write_json(path, values, ensure_ascii=False, indent=0)
 
     @classmethod
     def _restore(
         cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
     ) -> TaggingTokenizer:
-        return cls(restore_inner(folder, settings, symbols), LabelTables.load(folder))
+        tables = read_json(folder / TABLES_FILE, LabelTables, REMEDY, max_bytes=MAX_BYTES)
+        return cls(restore_inner(folder, settings, symbols), tables)
 
 
 TABLES_FILE = "tagging.json"
@@ -195,14 +197,6 @@ class LabelTables:
     def unknown_tags(self) -> set[str]:
         """`_`, unless it is the label of an absent feature."""
         return {MISSING_TAG} if self.column in COMPLETE else set()
-
-    def save(self, folder: Path) -> None:
-        write_json(folder / TABLES_FILE, asdict(self), ensure_ascii=False, indent=0)
-
-    @classmethod
-    def load(cls, folder: Path) -> LabelTables:
-        """The tables that `save` wrote."""
-        return read_json(folder / TABLES_FILE, cls, REMEDY, max_bytes=MAX_BYTES)
 
     def __post_init__(self) -> None:
         if max(self.ambiguous, default=-1) >= len(self.words):
