@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,7 +47,7 @@ from toolkit.generation.output import (
 )
 from toolkit.metrics.translation import ALL_METRICS, corpus_scores
 from toolkit.optim.update import DTYPES, resolve_precision
-from toolkit.reporting.console import Output, Progress
+from toolkit.reporting.console import Output, Progress, TextStream
 from toolkit.tasks.build import load_checkpoint
 from toolkit.tasks.completions.surprisal import SurprisalReader
 from toolkit.tasks.learner import Learner
@@ -305,7 +305,7 @@ def print_scores(
     translations: Sequence[str],
     references: Sequence[str],
     output: Output,
-    stream: TextIO,
+    stream: TextStream,
     **options: Any,
 ) -> None:
     """Print BLEU, chrF and TER with sacreBLEU's signatures; `options` are those of

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from toolkit.data.text_files import import_pyarrow, open_text
 from toolkit.distributed import World
 from toolkit.generation.generate import GenerationRequest
 from toolkit.generation.output import R, Writer, print_rows, to_json_line, write_events, write_lines
-from toolkit.reporting.console import Console, Output
+from toolkit.reporting.console import Console, Output, TextStream
 from toolkit.tasks.text_generation import TextGenerator
 
 STDIN = ("-", "/dev/stdin")
@@ -277,7 +277,7 @@ def to_cells(prediction: Any, columns: Sequence[str]) -> list[str]:
 class CellWriter:
     """Rows of cells: plain text without names of columns, TSV or CSV."""
 
-    def __init__(self, kind: str, file: TextIO, columns: Sequence[str]) -> None:
+    def __init__(self, kind: str, file: TextStream, columns: Sequence[str]) -> None:
         self.kind, self.file, self.columns = kind, file, columns
         self.kept: list[str] | None = [] if kind == "text" else None
         """The columns of the input, which its first row names."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TextIO, TypeVar
+from typing import NamedTuple, TypeVar
 
 from toolkit.common import json_files
 from toolkit.data.raw_items import to_single_line
-from toolkit.reporting.console import Console, Output, print_plain
+from toolkit.reporting.console import Console, Output, TextStream, print_plain
 
 MaskPrediction = list[tuple[str, float]]
 """Tokens and their probabilities, most probable first."""
@@ -202,7 +202,7 @@ def to_json_line(record: AnyOutput) -> str:
     return json_files.dumps(record.to_json())
 
 
-def write_lines(file: TextIO, to_text: Callable[[R], str], records: Sequence[R]) -> None:
+def write_lines(file: TextStream, to_text: Callable[[R], str], records: Sequence[R]) -> None:
     """Write each record as text, one or several lines."""
     for record in records:
         file.write(to_text(record) + "\n")

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from io import TextIOBase
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -325,6 +326,10 @@ OUTPUT_START = re.compile(rb'\{"event": "\w+"(?!, "update": )')
 """Start of a file that may be overwritten. A run's log, which starts with an update, may not."""
 
 
+TextStream = TextIO | TextIOBase
+"""A stream that `print` can write to: the second are streams in memory and of notebooks."""
+
+
 class Output:
     """Text and JSON lines (`--json FILE`); with `-`, JSON goes to stdout and text to stderr.
 
@@ -348,7 +353,7 @@ class Output:
             self.file = self._stack.enter_context(open_output(target))
 
     @property
-    def text_stream(self) -> TextIO:
+    def text_stream(self) -> TextStream:
         """The stream for text."""
         return sys.stderr if self.to_stdout else sys.stdout
 

@@ -314,10 +314,8 @@ class BatchLoader(BatchPrefetcher[Batch]):
             options += [crc32(curriculum.difficulty.tobytes()), curriculum.epochs]
         self.fingerprint = compute_fingerprint(examples.fingerprint, *options)
         """Changes when the micro-batches of any epoch do."""
-        self.filler = self._planner.filler
-        """Fraction of the tokens that is filler."""
-        self.waited_seconds = 0.0
-        """Time that the consumer has waited for batches so far."""
+        self.filler, self.waited_seconds = self._planner.filler, 0.0
+        """Fraction of the tokens that is filler; time of waiting for batches so far."""
         self._lengths, self._words, self._unfilled = examples.lengths, words, examples
         super().__init__(
             self._fill(examples),
