@@ -26,31 +26,22 @@ from toolkit.data.formats.tagging.tokenizer import PAD, TaggingTokenizer
 from toolkit.data.tokenizers.tokenizer import TOOLKIT_TOKENIZER_FILE, pack_tokenizer
 from toolkit.data.tokenizers.vocabulary import ROLES
 from toolkit.generation.hypothesis import SpecialTokens
+from toolkit.huggingface import heads
 from toolkit.huggingface.config import ToolkitConfig
-from toolkit.huggingface.heads import (
-    ToolkitForCausalLM,
-    ToolkitForConditionalGeneration,
-    ToolkitForMaskedLM,
-    ToolkitForMultipleChoice,
-    ToolkitForPreTraining,
-    ToolkitForQuestionAnswering,
-    ToolkitForSequenceClassification,
-    ToolkitForTokenClassification,
-)
 from toolkit.huggingface.model import ToolkitModel, ToolkitPreTrainedModel, is_derived_task
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Sizes
 from toolkit.tasks.learner import Learner
 
 HEAD_CLASSES: tuple[type[ToolkitPreTrainedModel], ...] = (
-    ToolkitForPreTraining,
-    ToolkitForMaskedLM,
-    ToolkitForSequenceClassification,
-    ToolkitForTokenClassification,
-    ToolkitForQuestionAnswering,
-    ToolkitForMultipleChoice,
-    ToolkitForConditionalGeneration,
-    ToolkitForCausalLM,
+    heads.ToolkitForPreTraining,
+    heads.ToolkitForMaskedLM,
+    heads.ToolkitForSequenceClassification,
+    heads.ToolkitForTokenClassification,
+    heads.ToolkitForQuestionAnswering,
+    heads.ToolkitForMultipleChoice,
+    heads.ToolkitForConditionalGeneration,
+    heads.ToolkitForCausalLM,
 )
 """Classes with heads; the first one for a task is that of its checkpoints."""
 
@@ -86,10 +77,10 @@ def choose_class(
 ) -> type[ToolkitPreTrainedModel]:
     """The class with the heads of a task; ToolkitModel if none has them."""
     if component == "generator":
-        return ToolkitForMaskedLM
+        return heads.ToolkitForMaskedLM
     for model_class in HEAD_CLASSES:
         masked = {"mlm", "mntp"} & learner.task.coefficients.keys()
-        predicts = masked or model_class is not ToolkitForMaskedLM
+        predicts = masked or model_class is not heads.ToolkitForMaskedLM
         if predicts and is_derived_task(task, model_class.tasks):
             return model_class
     return ToolkitModel
@@ -163,7 +154,7 @@ class Graph(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         model = self.model
-        if isinstance(model, ToolkitForConditionalGeneration):
+        if isinstance(model, heads.ToolkitForConditionalGeneration):
             outputs = model.get_encoder()(*inputs)
         else:
             outputs = model(**dict(zip(self.inputs, inputs, strict=True)), return_dict=True)
@@ -179,7 +170,7 @@ def input_names(model: ToolkitPreTrainedModel) -> list[str]:
 
 def output_names(model: ToolkitPreTrainedModel) -> list[str]:
     """Names of the graph's outputs, in order."""
-    if not model.tasks or isinstance(model, ToolkitForConditionalGeneration):
+    if not model.tasks or isinstance(model, heads.ToolkitForConditionalGeneration):
         return ["last_hidden_state"]
     return ["start_logits", "end_logits"] if "squad" in model.tasks else ["logits"]
 
@@ -188,7 +179,7 @@ def export_program(model: ToolkitPreTrainedModel, shape: Shape | None = None) ->
     """`Graph` of the model for inputs of any shape that it reads, or of a given one."""
     shape = shape or resolve_shape(model)
     inputs = tuple(example_inputs(model, shape, rows=3).values())
-    choice = isinstance(model, ToolkitForMultipleChoice)
+    choice = isinstance(model, heads.ToolkitForMultipleChoice)
     free = [shape.batch is None, *[True] * choice, shape.length is None]
     dynamic = {axis: Dim.DYNAMIC for axis, is_free in enumerate(free) if is_free}
     shapes = (tuple(dynamic for _ in inputs),)
@@ -219,7 +210,7 @@ def example_inputs(
     if limit is not None:
         length = min(length, max(1, limit - rows % 3))  # another one for 1, 3 and 5 rows
     size: tuple[int, ...] = (shape.batch or rows, shape.length or length)
-    if isinstance(model, ToolkitForMultipleChoice):
+    if isinstance(model, heads.ToolkitForMultipleChoice):
         size = (size[0], OPTIONS, size[1])
     ids = torch.randint(0, model.config.vocab_size, size, generator=random)
     mask = torch.ones_like(ids)
