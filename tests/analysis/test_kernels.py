@@ -14,9 +14,7 @@ from toolkit.analysis.kernels import (
 )
 from toolkit.analysis.kernels_plot import (
     KernelRows,
-    count_peaks,
     draw_kernels,
-    kernel_table,
     sort_channels,
 )
 from toolkit.common.errors import ToolkitError
@@ -186,7 +184,6 @@ def test_extract_kernels_gives_offsets_from_the_query():
     assert kernel.mean[0][59 + 3] == pytest.approx(numbers[0, 60 - 3].item())  # key 3 to the right
 
 
-COLUMNS = ["-4", "-3", "-2", "-1", "0", "+1", "+2", "+3", "+4"]
 HEADS = KernelRows(1, "query", "head", range(-4, 5), [[0.5] * 9, [-1.0] * 9], [[0.1] * 9] * 2)
 CHANNELS = KernelRows(
     2,
@@ -196,18 +193,6 @@ CHANNELS = KernelRows(
     [[3.0, 1.0, 2.0], [0.0, 1.0, -9.0], [9.0, 1.0, 0.0]],
     None,
 )
-
-
-def test_kernel_table_omits_distant_offsets_on_a_narrow_terminal():
-    found = kernel_table([HEADS], 80)
-    assert found.columns[3:] == COLUMNS[1:-1]
-    assert found.caption.endswith("offsets beyond 3 are omitted")
-
-
-def test_kernel_table_counts_channels_by_their_peak():
-    assert count_peaks(CHANNELS) == [2, 0, 1]
-    [row] = kernel_table([CHANNELS], None).rows
-    assert row[2:] == ["channels", "", "", "2", "0", "1", "", ""]
 
 
 def test_kernel_rows_select_heads_and_crop_offsets():

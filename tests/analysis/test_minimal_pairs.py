@@ -265,19 +265,6 @@ def config(tmp_path):
     )
 
 
-@pytest.mark.slow
-def test_fourteen_models_fit_a_column_without_overlap(config):
-    c = config(size="column")
-    fig = draw(c, GROUPS[:4])
-    assert len(fig.axes) == 4 and fig.get_figwidth() == 3.25
-    titles = [ax.title.get_window_extent() for ax in fig.axes]
-    assert not [1 for i, a in enumerate(titles) for b in titles[:i] if a.overlaps(b)]
-    [*names] = [it.get_window_extent() for it in fig.axes[0].get_yticklabels()]
-    assert not [1 for i, a in enumerate(names) for b in names[:i] if a.overlaps(b)]
-    inside = fig.bbox
-    assert all(inside.x0 <= box.x0 and box.x1 <= inside.x1 for box in (*titles, *names))
-
-
 def test_panels_share_a_scale_with_a_line_at_chance(config):
     fig = draw(config(), GROUPS[:3], MODELS[:2], seeds=1, chances=[50.0, 20.0, 50.0])
     assert len({ax.get_xlim() for ax in fig.axes}) == 1

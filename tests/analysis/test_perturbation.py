@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from toolkit.analysis.perturbation import (
-    VectorDifference,
     compare_vectors,
     plot_perturbation,
     split_words,
@@ -83,16 +82,3 @@ def test_split_words_joins_subwords_without_punctuation():
 def test_perturbation_rejects_a_single_sentence(compared):
     with pytest.raises(ToolkitError, match=r"at least two sentences, but .* contains 1\."):
         compared("the cat")
-
-
-WORDS = [
-    VectorDifference(model, pair, word, distance, angle)
-    for model in ("a", "b")
-    for pair, word, distance, angle in (
-        ((1, 2), "bob", 0.5, 30.0),
-        ((1, 2), "once", 0.7, 40.0),
-        ((1, 3), "bob", 0.9, 60.0),
-        ((1, 2), "[CLS]", 0.01, 1.0),
-        ((1, 3), "[CLS]", 0.02, 2.0),
-    )
-]

@@ -32,14 +32,6 @@ def test_entry_has_flag_help_key_value_default_and_other_names():
     assert "Hugging Face `early_stopping_patience`" in facts[3]
 
 
-def test_entry_of_components_names_them_and_their_defaults():
-    text = entry_section(find("arch.layers"))
-    assert "- Of: `bert`, `composite_bert`" in text and "taco" not in text
-    assert "- Defaults: `12`, `2`, `22`, `4`, `6`, in the tables above" in text
-    variants = [e for e in list_entries() if e.key == "arch.layers"]
-    assert ["{ #arch-layers-taco }" in entry_section(e) for e in variants].count(True) == 1
-
-
 MISSING_ENTRIES = """
 from tools.docs_site.catalog import list_entries
 from tools.docs_site.option_entries import entry_section

@@ -6,7 +6,7 @@ from toolkit.common.registry import counterparts, read_other_names
 from toolkit.config.names import RESERVED_NAMES
 from tools import option_tables
 from tools.docs_site.catalog import list_entries
-from tools.docs_site.other_names import TOOLS, other_names
+from tools.docs_site.other_names import TOOLS
 
 
 @cache
@@ -27,14 +27,6 @@ def test_entries_of_the_file_have_known_fields():
     assert names.keys() == {"components", "earlier", "terms", *TOOLS}
     fields = {field for tool in TOOLS for entry in names[tool].values() for field in entry}
     assert fields == {"ours", "note", "otherwise", "write", "key", "remark"}
-
-
-def test_names_that_the_command_line_answers_are_joined_with_those_of_the_file():
-    names = {other.name: other for other in other_names("huggingface")}
-    assert names["gradient_accumulation_steps"].keys == ("training.update_freq",)
-    assert names["seed"].keys == ("training.seed",)
-    assert (names["tf32"].keys, names["tf32"].value) == (("training.precision",), "tf32")
-    assert names["push_to_hub"].keys == () and "toolkit-convert" in names["push_to_hub"].remark
 
 
 @pytest.mark.parametrize("tool", ["fairseq", "huggingface"])

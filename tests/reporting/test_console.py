@@ -62,12 +62,6 @@ def test_forced_color_makes_neither_bars_nor_narrow_tables_in_a_pipe(monkeypatch
     assert row == cell.rstrip() and line.startswith("train  update  100/1000")
 
 
-def a_console(terminal):
-    out = io.StringIO()
-    screen = Console(file=out, force_terminal=terminal, width=100, color_system=None)
-    return TrainingConsole(total_updates=1000, console=screen), out
-
-
 def test_console_without_a_bar_is_silent_for_ten_seconds_or_a_hundredth_of_the_run():
     out, times = io.StringIO(), [0.0]
     console = TrainingConsole(

@@ -181,29 +181,6 @@ def test_slots_keep_the_names_of_visible_gpus(gpus):
     assert [slot["CUDA_VISIBLE_DEVICES"] for slot in allocate_slots(3, "cuda")] == ["5", "7", "5"]
 
 
-def run_script(script, task):
-    return subprocess.run(
-        ["bash"],
-        input=script,
-        env={"SLURM_ARRAY_TASK_ID": str(task)},
-        text=True,
-        capture_output=True,
-    )
-
-
-def watched(folder):
-    """What is shown of one run that finishes and one that fails, of three altogether."""
-    out, jobs = io.StringIO(), [job(folder, "a"), job(folder, "b")]
-    screen = Console(file=out, width=100, color_system=None)
-    with SweepProgress(jobs, total=3, console=screen) as watch:
-        watch(jobs, {})
-        ended = job(folder, "a", seconds=61.0)
-        watch(jobs[1:], {"a": ended})
-        failed = job(folder, "b", exit_code=2, seconds=5.0, reason="no such folder")
-        watch([], {"a": ended, "b": failed})
-    return out.getvalue()
-
-
 def test_sweep_progress_shows_the_loss_of_what_runs_and_the_time_left_for_all(tmp_path):
     both = [job(tmp_path, "a"), job(tmp_path, "b")]
     with SweepProgress(both, total=3, console=Console(file=io.StringIO())) as watch:

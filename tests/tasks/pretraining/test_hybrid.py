@@ -20,7 +20,6 @@ from toolkit.training.run import TrainingRun
 
 SHAPE = {"width": 16, "heads": 2}
 ARCHS = ["bert_tiny", "deberta_tiny", "modernbert_tiny", "composite_bert_tiny"]
-STILL = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
 HYBRID = {"task": "hybrid", "log_interval": 7, "task.causal_ratio": 0.5}
 
 
