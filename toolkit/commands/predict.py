@@ -60,14 +60,6 @@ from toolkit.training.data import batch_limits
 READERS = {"text": read_tab_cells, "tsv": read_tsv, "csv": read_csv, "jsonl": read_json_lines}
 
 
-def open_records(c: PredictConfig, lines: Iterable[bytes]) -> Iterator[Record]:
-    """The records of the input, which is read from `lines` unless its rows have none."""
-    path = Path("standard input" if c.input == "-" else c.input)
-    if c.resolved_input in READERS:
-        return READERS[c.resolved_input](LineStream(path, lines))
-    return chain.from_iterable(map(read_rows, list_inputs(path)))
-
-
 def list_inputs(path: Path) -> list[Path]:
     """The files of a saved dataset, or the file itself."""
     if (path / "dataset_dict.json").is_file():
@@ -193,7 +185,10 @@ class LinePredictor:
         fields = self.predictor.named_fields
         if c.text_columns:
             fields = rename_fields(fields, c.text_columns.split(","))
-        records = open_records(c, lines)
+        if reader := READERS.get(c.resolved_input):
+            records = reader(LineStream(Path(self.name), lines))
+        else:
+            records = chain.from_iterable(map(read_rows, list_inputs(Path(c.input))))
         return read_input(records, c.resolved_input, fields, self.predictor.parse)
 
     def answer(self, window: Sequence[InputRecord]) -> Iterator[Answer]:
