@@ -42,7 +42,6 @@ class LineStream(NamedTuple):
     path: Path
     """Its name in messages."""
     lines: Iterable[bytes]
-    start: int = 0
 
 
 class Record(NamedTuple):
