@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from toolkit.cli.command import program
 from toolkit.config.command import Command
 from toolkit.config.commands.checkpoints import CompletionsConfig, ValidateConfig
-from toolkit.config.commands.reading_times import AcquisitionConfig, ReadingTimesConfig
+from toolkit.config.commands.generate import AcquisitionConfig, ReadingTimesConfig
 from toolkit.config.values import read_words
 
 

@@ -14,8 +14,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_output, write_output
 from toolkit.common.json_files import JsonObject, sha256
 from toolkit.config.commands.checkpoints import CompletionsConfig
-from toolkit.config.commands.generate import SurprisalOptions
-from toolkit.config.commands.reading_times import AcquisitionConfig, ReadingTimesConfig
+from toolkit.config.commands.generate import AcquisitionConfig, ReadingTimesConfig, SurprisalOptions
 from toolkit.distributed import World, launch
 from toolkit.generation.output import WordSurprisal
 from toolkit.reporting.console import Output, Progress

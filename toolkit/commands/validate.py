@@ -19,7 +19,7 @@ from toolkit.common.registry import TASKS
 from toolkit.config import names
 from toolkit.config.command import MANIFEST
 from toolkit.config.commands.checkpoints import CompletionsConfig, ValidateConfig
-from toolkit.config.commands.reading_times import AcquisitionConfig
+from toolkit.config.commands.generate import AcquisitionConfig
 from toolkit.config.declared import list_options
 from toolkit.config.sections import ComponentConfig, DataConfig
 from toolkit.config.values import OptionValue, Overrides, build_config

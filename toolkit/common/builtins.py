@@ -142,8 +142,7 @@ CRITERIA = {
         r_drop="cross-entropy of two passes with other dropout, and their divergence (R-Drop)",
     ),
     **make_builtins(
-        "criteria.cross_entropy",
-        cross_entropy="cross-entropy, optionally with label smoothing",
+        "criteria.cross_entropy", cross_entropy="cross-entropy, optionally with label smoothing"
     ),
 }
 
