@@ -320,8 +320,8 @@ def same_on_two_ranks(config, tmp_path, ranks):
 
     def check(options, make=config, shardings=("none", "full"), figures=lambda _: []):
         def train(world, name, **more):
-            still = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0}
-            folder = {"save_dir": str(tmp_path / name), "batch_size": 4}
+            still = {"arch.dropout": 0.0, "arch.attention_dropout": 0.0, "batch_size": 4}
+            folder = {"save_dir": str(tmp_path / name)}
             training = TrainingRun(make(**{**still, **options, **folder, **more}), world)
             try:
                 training.fit()

@@ -43,6 +43,7 @@ FROZEN = {"freeze": ["embeddings", "layers.0"], "arch.layers": 2}
 SIX = {"max_update": 6, "lr": 0.01}
 PLATEAU = {"lr_scheduler": "plateau", "lr_scheduler.factor": 0.5, "best_metric": "accuracy"}
 """The accuracy never rises at a rate of 1e-7: five plateaus in a row."""
+FILL = {"fill_batches": True, "max_tokens": 96, "batch_size": None}
 RESUMED = [
     *((at, SCHEDULES) for at in (3, 12)),
     *((7, {"task.masking": masking}) for masking in ("frequency", "pmi")),
@@ -50,7 +51,7 @@ RESUMED = [
     *((at, ADAPTIVE) for at in (3, 4)),
     *((3, options) for options in (RTD, SEPARATE)),
     (3, {**R_DROP, "arch.dropout": 0.3}),
-    (3, {"fill_batches": True, "max_tokens": 96, "batch_size": None}),
+    (3, FILL),
     (4, {**FROZEN, "ema_decay": 0.9}),
     (3, {"ema_decay": 0.9, "lr": 0.05, "max_update": 6, "lr_scheduler": "fixed"}),
     (3, {**SIX, "optimizer": "adafactor", "lr_scheduler": "cosine"}),
@@ -72,6 +73,7 @@ def test_run_resumes_bit_for_bit(resumes_exactly, at, options):
         RTD,
         SEPARATE,
         R_DROP,
+        FILL,
         {**FROZEN, "lr": 0.01, "training.check_ranks_interval": 1},
         *({**HYBRID, "arch": arch} for arch in ("composite_bert_tiny", "gpt_bert_tiny")),
     ],
