@@ -24,9 +24,10 @@ def test_read_json_rejects_a_large_file(tmp_path):
 
 
 def test_read_json_rejects_deep_nesting(tmp_path):
-    (tmp_path / "a").write_text("[" * 100_000 + "]" * 100_000)
-    with pytest.raises(ToolkitError, match=r"a: nested too deeply\. Copy it again\."):
-        read_json(tmp_path / "a", list[object], "Copy it again.")
+    for depth in (101, 100_000):
+        (tmp_path / "a").write_text("[" * depth + "]" * depth)
+        with pytest.raises(ToolkitError, match=r"a: nested too deeply\. Copy it again\."):
+            read_json(tmp_path / "a", list[object], "Copy it again.")
 
 
 @dataclass

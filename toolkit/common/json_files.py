@@ -18,6 +18,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import atomic_file, open_regular, read_bytes
 
 MAX_BYTES = 16 << 20
+MAX_DEPTH = 100
+"""Maximum nesting of a file's values."""
 JsonObject = dict[str, Any]
 """A JSON object, or one to write."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -59,17 +61,13 @@ def dumps(
 
 def loads(text: str) -> Any:
     """The value that `dumps` wrote; the three strings become non-finite numbers again."""
-    return parse(text, non_finite=True)
+    return decode_non_finite(parse_strictly(text))
 
 
-def parse(text: str | bytes, *, non_finite: bool = False) -> Any:
-    """The value of a JSON text; raises JsonError with the position for another text.
-
-    `non_finite` is for texts that `dumps` wrote.
-    """
+def parse(text: str | bytes) -> Any:
+    """The value of a JSON text; raises JsonError with the position for another text."""
     try:
-        value = json.loads(text if isinstance(text, str) else text.decode())
-        return decode_non_finite(value) if non_finite else value
+        return json.loads(text if isinstance(text, str) else text.decode())
     except json.JSONDecodeError as error:
         line = f"line {error.lineno} " if error.lineno > 1 else ""
         place = f"{line}column {error.colno}"
@@ -82,13 +80,31 @@ def parse(text: str | bytes, *, non_finite: bool = False) -> Any:
         raise JsonError("found an integer of thousands of digits") from None
 
 
+def parse_strictly(text: str | bytes) -> Any:
+    """The value of the text of a JSON file, which is not nested too deeply."""
+    value = parse(text)
+    check_depth(value)
+    return value
+
+
+def check_depth(value: object, left: int = MAX_DEPTH) -> None:
+    """Raise JsonError if lists and objects are nested more than `left` times."""
+    if not left:
+        raise JsonError("nested too deeply")
+    items = value if isinstance(value, list) else []
+    for item in value.values() if isinstance(value, dict) else items:
+        if isinstance(item, dict | list):
+            check_depth(item, left - 1)
+
+
 def decode(text: str | bytes, kind: Callable[..., T], *, non_finite: bool = False) -> T:
     """The value of a JSON text as `kind`: a dataclass, named tuple, container or scalar type.
 
-    Objects may have more fields than declared. Raises JsonError that names the field and what is
-    wrong with it.
+    Objects may have more fields than declared. `non_finite` is for texts that `dumps` wrote.
+    Raises JsonError that names the field and what is wrong with it.
     """
-    return convert(parse(text, non_finite=non_finite), kind)
+    value = parse_strictly(text)
+    return convert(decode_non_finite(value) if non_finite else value, kind)
 
 
 def convert(value: object, kind: Callable[..., T]) -> T:

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.json_files import FileName, JsonObject, convert, name_file, read_json
+from toolkit.common.json_files import FileName, read_json
 from toolkit.data.records import FOLDER_SUFFIXES, find_cut, find_suffix, read_row_lines
 from toolkit.data.text_files import (
     CHUNK_BYTES,
@@ -35,6 +35,18 @@ FileNames = Mapping[str, tuple[str, ...]]
 """Split -> what its file may be called in the benchmark's folder."""
 MISMATCHED = "_mismatched"
 _VERSION = re.compile(r"-v\d+(\.\d+)?")
+
+
+class DataFile(TypedDict):
+    """A file of a dataset."""
+
+    filename: FileName
+
+
+class SavedDataset(TypedDict):
+    """STATE of a dataset."""
+
+    _data_files: list[DataFile]
 
 
 def list_benchmark_files(inputs: Mapping[str, str], known: FileNames) -> SplitFiles:
@@ -123,11 +135,8 @@ def list_row_files(split: str, names: str) -> list[Path]:
 
 def list_saved_files(folder: Path) -> list[Path]:
     """The files of a saved dataset; others in its folder are caches."""
-    state, remedy = folder / STATE, "Name the files themselves."
-    with name_file(state, remedy):
-        files = read_json(state, JsonObject, remedy).get("_data_files")
-        listed = convert(files, list[dict[Literal["filename"], FileName]])
-    return [check_exists(str(state), folder / file["filename"]) for file in listed]
+    listed = read_json(folder / STATE, SavedDataset, "Name the files themselves.")["_data_files"]
+    return [check_exists(str(folder / STATE), folder / file["filename"]) for file in listed]
 
 
 def find_splits(folder: Path) -> dict[str, list[Path]]:

@@ -88,9 +88,10 @@ def gather_scores(
     taps: Float[Tensor, "#B H S R"], index: Int[Tensor, "#B S T"]
 ) -> Float[Tensor, "B H S T"]:
     """out[b, h, i, j] = taps[b, h, i, index[b, i, j]]."""
-    batch = max(len(taps), len(index))
-    by_head = index.unsqueeze(1).expand(batch, taps.shape[1], -1, -1)
-    return taps.expand(batch, -1, -1, -1).gather(-1, by_head)  # (B, H, S, R) -> (B, H, S, T)
+    if len(index) > 1:
+        taps = taps.expand(len(index), -1, -1, -1)
+    by_head = index.unsqueeze(1).expand(*taps.shape[:2], -1, -1)
+    return taps.gather(-1, by_head)  # (B, H, S, R) -> (B, H, S, T)
 
 
 def sum_scores(
