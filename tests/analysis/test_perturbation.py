@@ -13,7 +13,7 @@ from toolkit.analysis.perturbation import (
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PerturbationConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.vocabulary import WordBoundaries
+from toolkit.data.tokenizers.words import WordBoundaries
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from toolkit.common import plugins
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CALLBACKS, COMPONENTS, TASKS
-from toolkit.config import names
+from toolkit.config import names, translate
 from toolkit.config.command import RUN, Command, missing_dashes_error
 from toolkit.config.declared import Option, OptionType, index_by_path, list_options, to_flag
 from toolkit.config.schedules import ValueSchedule, parse_schedule
@@ -160,7 +160,7 @@ def resolve(argv: Sequence[str], command: Command) -> Resolved:
             for path, it in named.items()
             if path.endswith(".name")
         }
-        raise names.explain(words, command, chosen, error, reread) from None
+        raise translate.explain(words, command, chosen, error, reread) from None
 
 
 def resolve_words(

@@ -15,7 +15,7 @@ from toolkit.common.registry import FORMATS
 from toolkit.common.system import available_cores
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.data.formats.format import Job, print_report
-from toolkit.data.preprocessing.choose_tokenizer import WorkerPool, share_tokenizer
+from toolkit.data.preprocessing.workers import WorkerPool, share_tokenizer
 from toolkit.data.storage.meta import META_FILE, build_meta, read_meta
 from toolkit.reporting.console import Output
 

@@ -25,7 +25,7 @@ from toolkit.data.preprocess import preprocess
 from toolkit.data.samples.sequence_pairs import TokenTexts
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import ParallelTokenizer, Tokenizer
-from toolkit.data.tokenizers.vocabulary import WordBoundaries
+from toolkit.data.tokenizers.words import WordBoundaries
 
 TRAIN = {
     "de": "der Hund bellt\neine Katze\nder Hund\n" * 4,

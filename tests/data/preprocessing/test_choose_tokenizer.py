@@ -10,11 +10,11 @@ from toolkit.data.formats.classification.split import ClassificationTokenizer, L
 from toolkit.data.preprocess import preprocess
 from toolkit.data.preprocessing.choose_tokenizer import (
     TrainingText,
-    WorkerPool,
     choose_tokenizer_for_texts,
     sample_items,
     sample_text,
 )
+from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.offsets import split_long_words

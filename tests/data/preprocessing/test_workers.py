@@ -8,7 +8,7 @@ import pytest
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import is_running
 from toolkit.data.preprocessing import choose_tokenizer as module
-from toolkit.data.preprocessing.choose_tokenizer import WorkerPool
+from toolkit.data.preprocessing.workers import WorkerPool
 
 
 def work(number, fail_at=None):

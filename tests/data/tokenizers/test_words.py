@@ -8,7 +8,7 @@ from toolkit.data.samples.masking import HashNoise, Masking
 from toolkit.data.samples.sequence_pairs import SentenceBatch
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.vocabulary import split_words
+from toolkit.data.tokenizers.words import split_words
 from toolkit.tasks.completions.scorer import find_word_ends
 
 TEXTS = {

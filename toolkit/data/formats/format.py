@@ -15,8 +15,9 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.declared import Options
-from toolkit.data.preprocessing.choose_tokenizer import WorkerPool, choose_tokenizer_for_texts
+from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
 from toolkit.data.preprocessing.input_files import FileNames, list_benchmark_files
+from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.records import Record
 from toolkit.data.storage.column_files import ColumnType, ColumnWriter
 from toolkit.data.text_files import list_files

@@ -20,12 +20,11 @@ from toolkit.config.declared import NonNegativeInt, Options
 from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column, select_counts
 from toolkit.data.preprocessing.choose_tokenizer import (
     TrainingText,
-    WorkerPool,
     choose_tokenizer,
     load_given_tokenizer,
-    shared_tokenizer,
 )
 from toolkit.data.preprocessing.input_files import plan_parts
+from toolkit.data.preprocessing.workers import WorkerPool, shared_tokenizer
 from toolkit.data.records import list_lines
 from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.storage.column_files import ColumnType

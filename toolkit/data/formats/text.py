@@ -20,13 +20,9 @@ from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.config.declared import NonNegativeInt, Options, Rate
 from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
-from toolkit.data.preprocessing.choose_tokenizer import (
-    TrainingText,
-    WorkerPool,
-    choose_tokenizer,
-    shared_tokenizer,
-)
+from toolkit.data.preprocessing.choose_tokenizer import TrainingText, choose_tokenizer
 from toolkit.data.preprocessing.input_files import list_row_files, plan_parts, read_items
+from toolkit.data.preprocessing.workers import WorkerPool, shared_tokenizer
 from toolkit.data.records import (
     READERS,
     Record,
@@ -40,7 +36,7 @@ from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.offsets import clean_texts
 from toolkit.data.tokenizers.tokenizer import Tokenizer, unwrap_tokenizer
-from toolkit.data.tokenizers.vocabulary import WordBoundaries
+from toolkit.data.tokenizers.words import WordBoundaries
 from toolkit.reporting.console import Progress
 
 HANDLED = {"skip": "left out", "truncate": "truncated", "split": "split into several"}

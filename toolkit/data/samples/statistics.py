@@ -10,7 +10,8 @@ import numpy as np
 from toolkit.common.arrays import BoolArray, FloatArray, IntArray, UInt64, mix
 from toolkit.data.samples.sequence_pairs import TokenSamples
 from toolkit.data.storage.column_files import Column
-from toolkit.data.tokenizers.vocabulary import Vocabulary, WordBoundaries
+from toolkit.data.tokenizers.vocabulary import Vocabulary
+from toolkit.data.tokenizers.words import WordBoundaries
 
 BLOCK_TOKENS = 1 << 20
 MAX_TOKENS = 1 << 27

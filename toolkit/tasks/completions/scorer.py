@@ -29,7 +29,8 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.data.tokenizers.offsets import Span, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.vocabulary import UNFINISHED, joins
+from toolkit.data.tokenizers.vocabulary import UNFINISHED
+from toolkit.data.tokenizers.words import joins
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.optim.update import Precision

@@ -21,7 +21,7 @@ from toolkit.criteria import IGNORED, Classes, LazyPrediction, Prediction, proje
 from toolkit.data.raw_items import split_at_spaces
 from toolkit.data.samples.masking import PositionMasking
 from toolkit.data.tokenizers.tokenizer import Tokenizer
-from toolkit.data.tokenizers.vocabulary import WORDS
+from toolkit.data.tokenizers.words import WORDS
 from toolkit.generation.output import MaskPrediction
 from toolkit.models.heads import PositionHead, TiedHead, build_token_head
 from toolkit.models.interface import EncoderModel, Inputs

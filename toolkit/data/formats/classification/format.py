@@ -49,7 +49,8 @@ from toolkit.data.formats.format import (
     list_first,
     parse_records,
 )
-from toolkit.data.preprocessing.choose_tokenizer import WorkerPool, load_given_tokenizer
+from toolkit.data.preprocessing.choose_tokenizer import load_given_tokenizer
+from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.records import Record, name_cells, read_tab_cells
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import MemoryFolder

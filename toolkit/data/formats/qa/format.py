@@ -31,7 +31,7 @@ from toolkit.data.formats.format import (
     count_column,
     list_first,
 )
-from toolkit.data.preprocessing.choose_tokenizer import shared_tokenizer
+from toolkit.data.preprocessing.workers import shared_tokenizer
 from toolkit.data.samples.sequence_pairs import TokenColumn
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import DataFolder, check_kind

@@ -39,7 +39,8 @@ from toolkit.data.formats.rows.format import LabeledRows, RowsConfig, read_class
 from toolkit.data.formats.tagging.format import TaggingFormat
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.formats.tagging.treebanks import MISSING_TAG, TaggedFile, TaggedSentence
-from toolkit.data.preprocessing.choose_tokenizer import WorkerPool, choose_tokenizer_for_texts
+from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
+from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.raw_items import (
     Fields,
     InputField,

@@ -35,10 +35,10 @@ from toolkit.data.formats.tagging.treebanks import (
     read_penn_treebank,
 )
 from toolkit.data.preprocessing.choose_tokenizer import (
-    WorkerPool,
     choose_tokenizer_for_texts,
     load_given_tokenizer,
 )
+from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import VECTORS_FILE
 from toolkit.data.text_files import raise_at_line
