@@ -7,7 +7,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import is_running
-from toolkit.data.preprocessing import choose_tokenizer as module
+from toolkit.data.preprocessing import workers as module
 from toolkit.data.preprocessing.workers import WorkerPool
 
 
