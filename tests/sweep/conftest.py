@@ -3,6 +3,7 @@ import pytest
 from toolkit.sweep.ranking import (
     GridPoint,
     MetricSource,
+    Outcome,
     group_by_configuration,
     rank_configurations,
 )
@@ -16,7 +17,7 @@ def outcome():
 
     def make(seed, loss, **values):
         valid = {"valid": {"loss": loss, "accuracy": -loss}}
-        return (GridPoint(values, seed), {"valid": valid})
+        return Outcome(GridPoint(values, seed), {"valid": valid})
 
     return make
 

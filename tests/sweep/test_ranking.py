@@ -11,6 +11,7 @@ from toolkit.metrics.seeds import compare_pairs
 from toolkit.sweep.ranking import (
     GridPoint,
     MetricSource,
+    Outcome,
     group_by_configuration,
     load_result,
     rank_configurations,
@@ -99,7 +100,7 @@ CONFIG = {
 
 
 def run(**result):
-    return (GridPoint({}, 0), {"valid": {"valid": {"loss": 9.0}}, **result})
+    return Outcome(GridPoint({}, 0), {"valid": {"valid": {"loss": 9.0}}, **result})
 
 
 def value(outcome, source):
@@ -118,7 +119,7 @@ def test_a_metric_that_no_run_has_is_rejected_and_one_that_some_have_is_nan_for_
     without = run(valid={"valid": {"accuracy": 0.5}}, best=None)
     with pytest.raises(ToolkitError, match="metric must be a metric of the validation on"):
         group_by_configuration([without], LOSS)
-    other = GridPoint({}, 1), run(best=None)[1]
+    other = run(best=None)._replace(point=GridPoint({}, 1))
     [found] = group_by_configuration([without, other], LOSS)
     assert math.isnan(found.by_seed[0]) and found.by_seed[1] == 9.0
 

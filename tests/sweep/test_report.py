@@ -10,6 +10,7 @@ from toolkit.sweep import report
 from toolkit.sweep.ranking import (
     GridPoint,
     MetricSource,
+    Outcome,
     group_by_configuration,
     rank_configurations,
 )
@@ -40,7 +41,7 @@ def train(tmp_path):
         (folder / "options.yaml").write_text(json.dumps(config))
         metrics = {"dev": {"loss": losses[max(losses)]}}
         result = {"updates": max(losses), "seconds": 1.0, "valid": metrics, "best": None}
-        return point, result
+        return Outcome(point, result)
 
     return make
 
@@ -117,7 +118,7 @@ def test_comparison_table_counts_pairs_where_seeds_are_missing(ranking):
 def run(seed, speed, **costs):
     train = {"tokens_per_second": speed, "peak_memory_gib": 0.5}
     result = {"valid": {"valid": {"loss": 2.0}}, "train": train, **costs}
-    return (GridPoint({"x": "a"}, seed), result)
+    return Outcome(GridPoint({"x": "a"}, seed), result)
 
 
 TUNED_LOSSES = {("a", "1"): 4.0, ("a", "2"): 3.0, ("a", "3"): 5.0, ("b", "1"): 6.0, ("b", "2"): 7.0}

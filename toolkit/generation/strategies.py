@@ -9,6 +9,7 @@ V target vocabulary   R = N W rows   T tokens generated
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,9 +20,15 @@ from toolkit.common.arrays import IntArray, mix, uniform
 from toolkit.config.commands.generate import SearchConfig
 from toolkit.generation.hypothesis import DecodingPrompt, SpecialTokens
 
-Candidates = tuple[Float[Tensor, "N G C"], Int[Tensor, "N G C"], Int[Tensor, "N G C"]]
-"""Continuations of the hypotheses of each group, best first: the log-probability of the whole
-hypothesis, -inf if there are fewer; the hypothesis of the group that it continues; its token."""
+
+class Candidates(NamedTuple):
+    """Continuations of the hypotheses of each group, best first; -inf if there are fewer."""
+
+    totals: Float[Tensor, "N G C"]
+    """Log-probability of the whole hypothesis."""
+    parents: Int[Tensor, "N G C"]
+    """Hypothesis of the group that each one continues."""
+    tokens: Int[Tensor, "N G C"]
 
 
 def best_continuations(
@@ -44,7 +51,8 @@ def best_continuations(
         best = best + penalty.gather(1, tokens)
     missing, pad = (0, count - best.shape[1]), torch.nn.functional.pad
     totals = pad(best, missing, value=-torch.inf)
-    return totals[:, None], pad(parents, missing)[:, None], pad(tokens, missing)[:, None]
+    padded = totals, pad(parents, missing), pad(tokens, missing)
+    return Candidates(*(it[:, None] for it in padded))
 
 
 def search_candidates(
@@ -68,10 +76,9 @@ def search_candidates(
             rows, totals[:, group], 2 * size, penalty if group else None
         )
         found.append(candidates)
-        possible = candidates[0][:, 0, :size].isfinite().to(penalty.dtype)
-        penalty.scatter_add_(1, candidates[2][:, 0, :size], strength * possible)
-    best, parents, tokens = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
-    return best, parents, tokens
+        possible = candidates.totals[:, 0, :size].isfinite().to(penalty.dtype)
+        penalty.scatter_add_(1, candidates.tokens[:, 0, :size], strength * possible)
+    return Candidates(*(torch.cat(parts, 1) for parts in zip(*found, strict=True)))
 
 
 def sample_candidates(
@@ -101,7 +108,7 @@ def sample_candidates(
     index = (cumulative <= thresholds).sum(-1, keepdim=True).clamp(max=cumulative.shape[2] - 1)
     values, tokens = (part.expand(-1, c.beam, -1) for part in (values, tokens))
     token = tokens.gather(-1, index)
-    return values.gather(-1, index) + totals, torch.zeros_like(token), token
+    return Candidates(values.gather(-1, index) + totals, torch.zeros_like(token), token)
 
 
 class Constraints:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import loguniform
@@ -83,7 +83,7 @@ class Configuration:
 
     @property
     def point(self) -> GridPoint:
-        return self.outcomes[0][0]
+        return self.outcomes[0].point
 
     @cached_property
     def summary(self) -> SeedSummary:
@@ -107,10 +107,10 @@ def group_by_configuration(
         )
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        groups.setdefault(outcome[0].configuration, []).append(outcome)
+        groups.setdefault(outcome.point.configuration, []).append(outcome)
     configurations = []
     for group in groups.values():
-        group.sort(key=lambda outcome: outcome[0].seed or 0)  # the only seed may be None
+        group.sort(key=lambda outcome: outcome.point.seed or 0)  # the only seed may be None
         by_seed: dict[int | None, float] = {}
         for point, result in group:
             # best is None if the metric that decides on it was always NaN
@@ -211,8 +211,11 @@ class GridPoint:
         return f"{safe[:MAX_NAME_LENGTH]}~{sha256(text)[:8]}" if long else safe
 
 
-Outcome = tuple[GridPoint, JsonObject]
-"""A finished run of a sweep with its result.json."""
+class Outcome(NamedTuple):
+    """A finished run of a sweep with its result.json."""
+
+    point: GridPoint
+    result: JsonObject
 
 
 def grid_points(c: SweepConfig) -> list[GridPoint]:

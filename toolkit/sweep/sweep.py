@@ -108,7 +108,7 @@ def compare_outcomes(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> in
     """Print and write the tables, draw the curves. Returns 1 if a run has no result."""
     found = [(run, run.outcome) for run in runs]
     # a time limit may end a run before its first validation
-    outcomes = [outcome for _, outcome in found if outcome and outcome[1].get("valid")]
+    outcomes = [outcome for _, outcome in found if outcome and outcome.result.get("valid")]
     if not outcomes:
         raise ToolkitError(
             f"all {len(runs)} runs of the sweep failed. See the logs, {base}/*/log.txt."
@@ -146,7 +146,7 @@ class SweepRun:
         if not (self.folder / RESULT_FILE).exists():
             return None
         result = load_result(self.folder, to_dict(self.config))
-        return None if result is None else (self.point, result)
+        return None if result is None else Outcome(self.point, result)
 
     def check_same_options(self) -> None:
         """Raise if the folder has checkpoints or a result of other options."""
