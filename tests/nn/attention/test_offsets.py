@@ -10,22 +10,22 @@ B, H, S, RADIUS = 2, 3, 6, 2
 
 
 def by_loops(taps: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    scores = torch.empty(B, H, S, S, dtype=taps.dtype)
+    scores, radius = torch.empty(B, H, S, S, dtype=taps.dtype), taps.shape[-1] // 2
     for b, h, i, j in torch.cartesian_prod(*map(torch.arange, (B, H, S, S))).tolist():
         offset = int(positions[b, j] - positions[b, i])
-        scores[b, h, i, j] = taps[b, h, i, max(-RADIUS, min(RADIUS, offset)) + RADIUS]
+        scores[b, h, i, j] = taps[b, h, i, max(-radius, min(radius, offset)) + radius]
     return scores
 
 
-@pytest.mark.parametrize("eager_on_cpu", [False, True])
-@pytest.mark.parametrize("explicit", [False, True])
-def test_scatter_to_diagonals_and_its_gradient_equal_loops(monkeypatch, explicit, eager_on_cpu):
-    monkeypatch.setattr(Offsets, "eager_on_cpu", eager_on_cpu)
+@pytest.mark.parametrize("compiling", [False, True])
+@pytest.mark.parametrize(("explicit", "radius"), [(False, 2), (False, 8), (True, 2)])
+def test_diagonals_and_their_gradient_equal_loops(monkeypatch, explicit, radius, compiling):
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: compiling)
     positions = torch.stack([torch.randperm(S) for _ in range(B)])
     if not explicit:
         positions = torch.arange(S).expand(B, S)
     offsets = Offsets(positions if explicit else None, S, torch.device("cpu"))
-    taps = torch.randn(B, H, S, 2 * RADIUS + 1, dtype=torch.float64, requires_grad=True)
+    taps = torch.randn(B, H, S, 2 * radius + 1, dtype=torch.float64, requires_grad=True)
     scores, reference = scatter_to_diagonals(taps, offsets), by_loops(taps, positions)
     assert torch.equal(scores, reference)
     weight = torch.randn_like(scores)

@@ -181,7 +181,8 @@ class Offsets:
 
     def tap_maps(self, radius: int) -> tuple[LinearMap, LinearMap]:
         """Reads taps by clipped offset, and its transpose, which sums scores by clipped offset."""
-        if self.shared and not self.query_start and not torch.compiler.is_exporting():
+        plain = not torch.compiler.is_exporting() and self.shared and not self.query_start
+        if plain and radius < self.length:
             return partial(read_diagonals, length=self.length), partial(
                 sum_diagonals, radius=radius
             )

@@ -3,7 +3,7 @@
 B batch   S queries   T keys   H heads   R kernel taps, 2 * radius + 1
 
 At positions 0 .. S-1 scores are diagonals of the taps, of which the outermost are repeated. With
-position ids taps are gathered, and sums are products with one-hot matrices, in a fixed order.
+position ids, or within the radius, they are gathered; a GPU sums by products with one-hot matrices.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class _Linear(torch.autograd.Function):
 
 
 def read_diagonals(taps: Float[Tensor, "B H S R"], length: int) -> Float[Tensor, "B H S S"]:
-    """out[b, h, i, j] = taps[b, h, i, clip(j - i, -radius, radius) + radius]."""
-    outer = max(0, length - 1 - taps.shape[-1] // 2)
+    """out[b, h, i, j] = taps[b, h, i, clip(j - i, -radius, radius) + radius], for radius < S."""
+    outer = length - 1 - taps.shape[-1] // 2
     first, last = (taps[..., tap, None].expand(-1, -1, -1, outer) for tap in (0, -1))
     return skew(torch.cat([first, taps, last], -1))
 
 
 def sum_diagonals(scores: Float[Tensor, "B H S S"], radius: int) -> Float[Tensor, "B H S R"]:
     """out[b, h, i, r] = sum of scores[b, h, i, j] over the j whose clipped offset is r - radius."""
-    outer = max(0, scores.shape[-1] - 1 - radius)
-    taps = scores.new_zeros(*scores.shape[:3], 2 * (radius + outer) + 1)
+    outer = scores.shape[-1] - 1 - radius
+    taps = scores.new_zeros(*scores.shape[:3], 2 * scores.shape[-1] - 1)
     skew(taps).copy_(scores)
     first, inner, last = taps.split([outer + 1, 2 * radius - 1, outer + 1], -1)
     return torch.cat([first.sum(-1, keepdim=True), inner, last.sum(-1, keepdim=True)], -1)
@@ -105,8 +105,7 @@ def sum_scores(
     if scores.device.type == "cpu":
         precise = scores.to(torch.promote_types(scores.dtype, torch.float32))
         sums = precise.new_zeros(*scores.shape[:3], count)
-        by_head = index.unsqueeze(1).expand_as(scores)
-        return sums.scatter_add_(-1, by_head, precise).to(scores.dtype)
+        return sums.scatter_add_(-1, index.unsqueeze(1).expand_as(scores), precise).to(scores.dtype)
     return sum_by_products(scores, index, radius, GPU_ONE_HOT // (index[0].numel() * count))
 
 
