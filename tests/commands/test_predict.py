@@ -152,8 +152,7 @@ def test_options_equal_those_of_validate(questions, train, validated, predict):
 
 def read_saved(path):
     files = [path] if path.is_file() else sorted(path.glob("*.arrow"))
-    suffix = ".arrow" if path.is_dir() else ""
-    return [record.values for file in files for record in read_records(file, suffix)]
+    return [record.values for file in files for record in read_records(file)]
 
 
 @pytest.mark.slow

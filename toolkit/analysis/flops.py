@@ -26,7 +26,7 @@ from toolkit.config.command import format_columns
 from toolkit.config.commands.checkpoints import FlopsConfig
 from toolkit.config.load import LoadedConfig
 from toolkit.config.sections import DataConfig, RunConfig
-from toolkit.data.storage.data_folder import Corpora, SyntheticFolder
+from toolkit.data.storage.data_folder import Corpora, make_synthetic_text
 from toolkit.models.interface import Sizes
 from toolkit.nn.layers import LayerStack
 from toolkit.reporting.console import Output
@@ -99,7 +99,7 @@ def build_examples(run: RunConfig, sizes: Sizes) -> Examples[Any]:
     task_class, training = TASKS[task.name].factory, run.training
     items = 4 * min(sentences_per_batch(run.data, 1), 1 << 12)
     try:
-        folder = SyntheticFolder(sizes["tokens"], items)
+        folder = make_synthetic_text(sizes["tokens"], items)
         source = SplitSource(folder, "train", seed=training.seed, training=True)
         found: Examples[Any] = task_class.examples(task.config, source)
     except ToolkitError as error:

@@ -189,7 +189,9 @@ def to_single_line(text: str) -> str:
 
 
 def describe(value: object) -> str:
-    """The type of a value in the words of JSON, for messages."""
+    """The type of a value in the words of JSON, with the keys of an object, for messages."""
+    if isinstance(value, dict):
+        return f"an object with {join([str(key) for key in value][:5]) or 'nothing'}"
     return JSON_TYPES.get(type(value), f"of type {type(value).__name__}")
 
 

@@ -89,8 +89,6 @@ class Record(NamedTuple):
 
     def text(self, field: str) -> str:
         """The string in a field."""
-        if isinstance(self.values, dict) and isinstance(text := self.values.get(field), str):
-            return text
         text = self.value(field)
         if not isinstance(text, str):
             found = JSON_TYPES.get(type(text), type(text).__name__)
@@ -111,14 +109,12 @@ def list_names(names: Sequence[str]) -> str:
     return join_first([repr(name[:40]) for name in names], 20)
 
 
-def read_records(
-    path: Path, suffix: str = "", max_row_bytes: int = MAX_ROW_BYTES
-) -> Iterator[Record]:
-    """The records of a file, of the kind that its ending or `suffix` names.
+def read_records(path: Path) -> Iterator[Record]:
+    """The records of a file, of the kind that its ending names.
 
     A malformed one raises a ToolkitError with the file, the line and what is wrong.
     """
-    for record in READERS[suffix or find_suffix(path)](whole_file(path, max_row_bytes)):
+    for record in read_rows(path):
         if record.problem:
             raise record.error(record.problem)
         yield record
@@ -143,10 +139,9 @@ def list_lines(source: FileChunk | LineStream) -> Iterator[tuple[str, int, str, 
             problem = problem and f"the line is {problem}. Convert it to UTF-8."
             yield text, number, problem, 0
         return
-    limit = source.max_row_bytes or MAX_ROW_BYTES
-    remedy = "Shorten it, or raise --max-line-bytes."
-    if limit == MAX_ROW_BYTES:
-        remedy = "Divide it into several rows."
+    limit, remedy = source.max_row_bytes, "Shorten it, or raise --max-line-bytes."
+    if not limit:
+        limit, remedy = MAX_ROW_BYTES, "Divide it into several rows."
     for lines in read_lines(source, limit, strip=False, remedy=remedy):
         for number, text in zip(lines.numbers, lines.lines, strict=True):
             yield text, number, "", lines.read_bytes
@@ -171,9 +166,8 @@ def read_json_lines(source: FileChunk | LineStream) -> Iterator[Record]:
 
 def parse_json(line: Record) -> Record:
     """The value in a line."""
-    text, value, problem = line.values.strip(), None, line.problem
-    if not (problem or text):
-        problem = BLANK
+    text, value = line.values.strip(), None
+    problem = line.problem or ("" if text else BLANK)
     if not problem:
         try:
             value = parse(text)
@@ -190,13 +184,10 @@ def drop_blank_end(
     """The records without blank ones at the end."""
     blank: list[Record] = []
     for record in records:
-        if is_blank(record):
-            blank.append(record)
-            continue
-        if blank:
+        blank.append(record)
+        if not is_blank(record):
             yield from blank
             blank = []
-        yield record
 
 
 def read_tab_cells(source: FileChunk | LineStream) -> Iterator[Record]:
@@ -244,9 +235,8 @@ def name_cells(records: Iterator[Record]) -> Iterator[Record]:
                     f"{len(record.values)}. Correct the row."
                 )
             if not problem:
-                values = dict(zip(names, record.values, strict=True))
-                for name in duplicates:
-                    del values[name]
+                cells = zip(names, record.values, strict=True)
+                values = {name: cell for name, cell in cells if name not in duplicates}
             yield Record(values, record.source, record.number, problem, record.read_bytes)
 
 
@@ -424,9 +414,7 @@ def read_row_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]
         if "\0" in text:
             raise record.error("found a NUL character in the text. Remove it.")
         try:
-            data = text.encode()
-            is_line = "\n" not in text and len(data) <= max_line_bytes
-            new = [text.strip()] if is_line else split_lines(data, max_line_bytes)
+            new = split_lines(text.encode(), max_line_bytes)
         except UnicodeEncodeError as error:
             raise record.error(
                 f"found half of a surrogate pair, \\u{ord(text[error.start]):04x}, in the text. "

@@ -18,7 +18,6 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
 
 CHUNK_BYTES = 1 << 20
-BUFFER_BYTES = 1 << 20
 
 
 def import_pyarrow(module: str = "") -> ModuleType:
@@ -32,33 +31,17 @@ def import_pyarrow(module: str = "") -> ModuleType:
         ) from error
 
 
-class _ZstReader(io.RawIOBase):
-    """Reading a truncated or damaged file raises EOFError; the package zstandard misses some."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        arrow = import_pyarrow()
-        self._stream = arrow.CompressedInputStream(arrow.PythonFile(file, mode="r"), "zstd")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._stream.read(len(buffer))
-        except OSError as error:
-            raise EOFError(str(error)) from error
-        buffer[: len(data)] = data
-        return len(data)
+def open_zst(file: BinaryIO) -> io.BufferedReader:
+    """A decompressed .zst file; damages are OSErrors. The package zstandard misses some."""
+    arrow = import_pyarrow()
+    stream = arrow.CompressedInputStream(arrow.PythonFile(file, mode="r"), "zstd")
+    return io.BufferedReader(stream, CHUNK_BYTES)
 
 
-DECOMPRESSORS: dict[str, Any] = {
-    ".gz": gzip.open,
-    ".xz": lzma.open,
-    ".zst": lambda file: io.BufferedReader(_ZstReader(file), BUFFER_BYTES),
-}
+DECOMPRESSORS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".zst": open_zst}
 COMPRESSION_SUFFIXES = ("", *DECOMPRESSORS)
-DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error)
-"""Errors of decompressors for truncated or damaged files."""
+DECOMPRESSION_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
+"""Errors of decompressors for truncated or damaged files; their OSErrors have no number."""
 BOM = b"\xef\xbb\xbf"
 UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -103,7 +86,6 @@ class LineChunk(NamedTuple):
 
 LONG_LINE = "expected at most {} bytes in a line, found {} or more."
 BREAK_LINE = "Break the line into sentences, or raise --max-line-bytes."
-
 
 PIECE_ENDS = (b" ", *(mark.encode() for mark in "\u3002\uff01\uff1f"))
 """Where a long line may be cut."""
@@ -215,7 +197,7 @@ def _read_blocks(
                 yield data, raw.tell() - chunk.start
             if rest:
                 yield rest, raw.tell() - chunk.start
-    except (OSError, *DECOMPRESSION_ERRORS) as error:
+    except DECOMPRESSION_ERRORS as error:
         raise TextError(
             0, f"cannot read further: {error}. The file is truncated or damaged: copy it again."
         ) from error
@@ -250,6 +232,8 @@ def open_text(path: Path, *, allow_pipe: bool = False) -> Iterator[BinaryIO]:
         try:
             yield text
         except DECOMPRESSION_ERRORS as error:
+            if isinstance(error, OSError) and error.errno:  # of another file, in the caller's block
+                raise
             raise ToolkitError(
                 f"{path} is truncated or damaged: {error}. Copy it again."
             ) from error

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toolkit.data.samples.sequence_pairs import TextSamples
-from toolkit.data.storage.data_folder import SyntheticFolder
+from toolkit.data.storage.data_folder import make_synthetic_text
 
 CLS, SEP, PAD = 10, 11, 12
 
@@ -82,7 +82,7 @@ def test_truncation_of_pairs_is_reported(column, vocabulary):
 
 @pytest.mark.parametrize("samples", ["pairs", "blocks", "documents"])
 def test_synthetic_samples_are_full(samples):
-    folder = SyntheticFolder(20, items=6)
+    folder = make_synthetic_text(20, items=6)
     column = folder.split("train").column("tokens")
     found = TextSamples(column, folder.vocabulary, sample_mode=samples, tokens_per_sample=512)
     assert (found.lengths == 512).mean() > 0.99

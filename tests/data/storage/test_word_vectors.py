@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.formats.tagging.tokenizer import read_word_vectors
-from toolkit.data.storage.data_folder import SyntheticFolder
+from toolkit.data.storage.data_folder import make_synthetic_text
 
 TEXT = "3 2\nthe 1 2\nNew York -0.5 1e-2\n. 3 4\n"
 SYMBOLS = ["the", "cat", "New York", "."]
@@ -67,7 +67,7 @@ def test_faults_are_named_by_file_and_line(path, old, new, message):
 
 def test_a_table_of_objects_is_rejected_without_being_unpickled(tmp_path):
     np.save(tmp_path / "vectors.npy", np.array([{}, []], dtype=object))
-    folder = SyntheticFolder(20, 1)
+    folder = make_synthetic_text(20, 1)
     folder.path = tmp_path
     with pytest.raises(ToolkitError, match=r"must hold a table of floats, but .* Run toolkit"):
         _ = folder.word_vectors

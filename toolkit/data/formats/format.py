@@ -20,6 +20,7 @@ from toolkit.data.preprocessing.input_files import FileNames, list_benchmark_fil
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.records import Record
 from toolkit.data.storage.column_files import ColumnType, ColumnWriter
+from toolkit.data.storage.meta import select_counts
 from toolkit.data.text_files import list_files
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.reporting.console import Output
@@ -196,7 +197,7 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
         """Raise unless these splits with items are all that were asked for."""
         for split, files in self.config.inputs.items():
             if split not in splits:
-                raise ToolkitError(f"{split}pref {files} has no items to write. Give other files.")
+                raise ToolkitError(f"{split}pref {files} has nothing to write. Give other files.")
 
     def split_metadata(self, content: Content) -> JsonObject:
         """Further entries of a split in meta.json."""
@@ -288,11 +289,6 @@ def check_malformed(problems: Sequence[Problem], on_malformed: str, *, labeled: 
     if found:
         count = f" The file has {len(found):,} such problems." if len(found) > 1 else ""
         raise ToolkitError(f"{found[0]}{count} {advice}")
-
-
-def select_counts(entry: JsonObject) -> dict[str, int]:
-    """The counts among the values of a split's entry in meta.json."""
-    return {name: value for name, value in entry.items() if isinstance(value, int)}
 
 
 def count_column(column: JsonObject) -> dict[str, int]:

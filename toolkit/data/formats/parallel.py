@@ -17,7 +17,7 @@ from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.declared import NonNegativeInt, Options
-from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column, select_counts
+from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_column
 from toolkit.data.preprocessing.choose_tokenizer import (
     TrainingText,
     choose_tokenizer,
@@ -28,7 +28,8 @@ from toolkit.data.preprocessing.workers import WorkerPool, shared_tokenizer
 from toolkit.data.records import list_lines
 from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.storage.column_files import ColumnType
-from toolkit.data.storage.data_folder import DataFolder, check_same_tokenizer, tokenizer_of_kind
+from toolkit.data.storage.data_folder import DataFolder, tokenizer_of_kind
+from toolkit.data.storage.meta import select_counts
 from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, whole_file
 from toolkit.data.tokenizers.tokenizer import ParallelTokenizer, Tokenizer, unwrap_tokenizer
 from toolkit.reporting.console import Progress
@@ -142,9 +143,9 @@ class ParallelSplit:
             ParallelTokenizer,
             task="translation",
             holds="parallel text",
+            shared="both vocabularies",
             options="--source-lang and --target-lang",
         )
-        check_same_tokenizer(folder, "both vocabularies")
         columns = folder.split(split)
         self.source = TokenColumn(columns.column(SOURCE))
         self.target = TokenColumn(columns.column(TARGET_TOKENS))
@@ -301,8 +302,7 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         self, split: str, content: list[FilePair], job: Job[ParallelTokenizer]
     ) -> Iterator[Block]:
         """Each pair of files is a document."""
-        source_unk = job.tokenizer.vocabulary.unk
-        target_unk = job.tokenizer.target.vocabulary.unk
+        unk, target_unk = job.tokenizer.vocabulary.unk, job.tokenizer.target.vocabulary.unk
         blocks = (
             it for files in content for it in group_pairs(files, self.read_pairs(split, files))
         )
@@ -319,7 +319,7 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
                     lines = zip(block.target, kept, strict=True)
                     columns[REFERENCE] = encode_bytes([line for line, stays in lines if stays])
                 starts_document = np.arange(len(source.lengths)) + block.first == 0
-                counts["unknown"] = int((source.ids == source_unk).sum())
+                counts["unknown"] = int((source.ids == unk).sum())
                 counts["target_unknown"] = int((target.ids == target_unk).sum())
                 yield Block(columns, starts_document, counts)
                 progress.advance(block.read_bytes, len(source.ids) + len(target.ids))
@@ -334,10 +334,9 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         }
 
     def describe(self, tokenizer: ParallelTokenizer) -> tuple[str, JsonObject]:
-        sizes = tokenizer.sizes
-        shown = " and ".join(f"{size:,}" for size in sizes.values()) + " symbols"
-        if tokenizer.joined:
-            shown = f"{sizes['tokens']:,} symbols for both languages"
+        sizes, shown = tokenizer.sizes, f"{len(tokenizer.vocabulary):,} symbols for both languages"
+        if not tokenizer.joined:
+            shown = f"{sizes['tokens']:,} and {sizes['targets']:,} symbols"
         facts = {"symbols": sizes["tokens"], "target_symbols": sizes["targets"]}
         return f"{tokenizer.languages}, {shown}", facts
 

@@ -23,14 +23,7 @@ from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_c
 from toolkit.data.preprocessing.choose_tokenizer import TrainingText, choose_tokenizer
 from toolkit.data.preprocessing.input_files import list_row_files, plan_parts, read_items
 from toolkit.data.preprocessing.workers import WorkerPool, shared_tokenizer
-from toolkit.data.records import (
-    READERS,
-    Record,
-    begins_with_json,
-    list_names,
-    read_records,
-    row_suffix,
-)
+from toolkit.data.records import READERS, Record, begins_with_json, row_suffix
 from toolkit.data.storage.column_files import WORDS, ColumnType
 from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.data.text_files import FileChunk
@@ -82,22 +75,11 @@ class TextFormatConfig(Options, section="format"):
 
 def check_plain(path: Path) -> None:
     """Raise if a file that is to be read as plain text has rows."""
-    suffix = row_suffix(path)
-    if not suffix and begins_with_json(path):
-        suffix = ".jsonl"
-    if suffix not in READERS:
-        return
-    try:
-        values = next(read_records(path, suffix)).values
-    except (ToolkitError, StopIteration):
-        values = None
-    named = values if isinstance(values, Mapping) else {}
-    fields = [name for name, value in named.items() if isinstance(value, str)]
-    known = f": {list_names(fields)}" if fields else ""
-    raise ToolkitError(
-        f"{path} holds rows, not plain text. Name the field that holds the text with --text-field"
-        f"{known}. Rows with labels or tags are read with --format rows."
-    )
+    if row_suffix(path) in READERS or (not row_suffix(path) and begins_with_json(path)):
+        raise ToolkitError(
+            f"{path} holds rows, not plain text. Name the field that holds the text with "
+            f"--text-field. Rows with labels or tags are read with --format rows."
+        )
 
 
 RUN_LENGTH = 16  # consecutive items that are held out together, so that neighbors stay together
@@ -283,9 +265,12 @@ class TextFormat(Format[TextParts, Tokenizer]):
 
     def encode(self, split: str, content: TextParts, job: Job[Tokenizer]) -> Iterator[Block]:
         """Workers encode parts."""
-        limit, options = self.config.max_line_bytes, self.options
         work = partial(
-            encode_part, own_split=split, folder=job.folder, options=options, max_line_bytes=limit
+            encode_part,
+            own_split=split,
+            folder=job.folder,
+            options=self.options,
+            max_line_bytes=self.config.max_line_bytes,
         )
         size = sum(chunk.size for chunks in content for chunk in chunks)
         with Progress(f"binarizing {split}", size, "tokens") as progress:
@@ -299,14 +284,7 @@ class TextFormat(Format[TextParts, Tokenizer]):
         return {split: entries[split] for split in SPLITS if split in entries}
 
     def check_written(self, splits: Container[str]) -> None:
-        limit, nothing = self.options.max_item_tokens, "blank lines"
-        if limit and self.options.overlength == "skip":
-            nothing = f"lines that are blank or have more than {limit} tokens"
-        for split, files in self.config.inputs.items():
-            if split not in splits:
-                raise ToolkitError(
-                    f"{split}pref must hold text, but {files} has only {nothing}. Give other files."
-                )
+        super().check_written(splits)
         for split, fraction in self.held_out.items():
             if fraction and split not in splits:
                 unit = self.options.segment_by
@@ -328,21 +306,17 @@ class TextFormat(Format[TextParts, Tokenizer]):
         }
 
     def report_split(self, split: str, content: TextParts | None, entry: JsonObject) -> SplitReport:
-        column, limit = entry["columns"][TOKENS], self.options.max_item_tokens
-        sizes = count_column(column)
+        sizes, limit = count_column(entry["columns"][TOKENS]), self.options.max_item_tokens
         names = WORDS, "unknown", "overlength", "lost_tokens", "empty"
         counts = {name: entry[name] for name in names}
-        row: dict[str, int | str] = {**sizes}
-        row["unknown"] = f"{counts['unknown'] / sizes['tokens']:.3%}"
+        row = {**sizes, "unknown": f"{counts['unknown'] / sizes['tokens']:.3%}"}
         if limit:
             row |= {f"over {limit}": counts["overlength"], "tokens lost": counts["lost_tokens"]}
-        notes = []
-        if number := counts["overlength"]:
-            handled = HANDLED[self.options.overlength]
-            notes.append(f"{split}: {number:,} item{'s' * (number != 1)} too long, {handled}")
-        if number := counts["empty"]:
-            items = f"{number:,} item{'s' * (number != 1)}"
-            notes.append(f"{split}: {items} of invisible characters only, left out")
+        what = {
+            "overlength": f"too long, {HANDLED.get(self.options.overlength)}",
+            "empty": "of invisible characters only, left out",
+        }
+        notes = [f"{split}: {counts[it]:,} items {what[it]}" for it in what if counts[it]]
         return SplitReport({**sizes, **counts}, row, sizes["tokens"], notes)
 
 

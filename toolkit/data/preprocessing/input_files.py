@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import FileName, read_json
@@ -37,16 +37,10 @@ MISMATCHED = "_mismatched"
 _VERSION = re.compile(r"-v\d+(\.\d+)?")
 
 
-class DataFile(TypedDict):
-    """A file of a dataset."""
-
-    filename: FileName
-
-
 class SavedDataset(TypedDict):
-    """STATE of a dataset."""
+    """STATE of a dataset, whose files have nothing but a name."""
 
-    _data_files: list[DataFile]
+    _data_files: list[dict[Literal["filename"], FileName]]
 
 
 def list_benchmark_files(inputs: Mapping[str, str], known: FileNames) -> SplitFiles:

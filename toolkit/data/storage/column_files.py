@@ -13,7 +13,6 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypedDict
 
@@ -139,12 +138,11 @@ class Column:
 
     def read(self, start: int, end: int) -> AnyArray:
         """Consecutive values, possibly of several parts; all integers as int64."""
-        edges = self.part_offsets
-        cuts = [start, *edges[(edges > start) & (edges < end)].tolist(), end]
         values = [np.zeros(0, self.read_as)]
-        for low, high in pairwise(cuts):
+        for part, first in zip(self.parts, self.part_offsets.tolist(), strict=False):
+            low, high = max(start - first, 0), min(end - first, part.elements)
             if low < high:
-                row = self.take(np.arange(low, high)[None], np.array([low]), np.array([high]))
+                row = part.take(np.arange(low, high)[None], np.array([low]), np.array([high]))
                 values.append(row[0])
         return np.concatenate(values)
 

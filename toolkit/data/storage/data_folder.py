@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -64,19 +64,13 @@ class DataFolder:
         names = (name for source in self.sources for name in source.splits)
         self.splits = list(dict.fromkeys(names))
         for source in self.sources:
-            pairs = {
-                "kind": (source.kind, first.kind),
-                "vocabulary": (source.vocabulary_fingerprint, first.vocabulary_fingerprint),
-            }
-            for what, (value, expected) in pairs.items():
-                if value != expected:
-                    remedy = "Preprocess them alike, one with --tokenizer-from the other."
-                    if what == "kind":
-                        remedy = f"They are {source.kind} and {first.kind}: train on one of them."
-                    raise ToolkitError(
-                        f"data folders must agree on their {what}, but {source.path} differs from "
-                        f"{self.path}. {remedy}"
-                    )
+            if source.kind != self.kind:
+                raise ToolkitError(
+                    f"data folders must agree on their kind, but {source.path} differs from "
+                    f"{self.path}. They are {source.kind} and {self.kind}: train on one of them."
+                )
+            if source.vocabulary_fingerprint != first.vocabulary_fingerprint:
+                raise_different(self, source, "their vocabulary")
         parts: dict[str, dict[str, list[ColumnPart]]] = {name: {} for name in self.splits}
         for source in self.sources:
             for split in source.splits:
@@ -124,18 +118,18 @@ class DataFolder:
         """The vocabulary of the tokenizer."""
         return self.tokenizer.vocabulary
 
+    def sources_of(self, split: str) -> list[FolderSource]:
+        """The sources that have a split."""
+        return [source for source in self.sources if split in source.splits]
+
     def split(self, name: str) -> Split:
         """The split of this name; raises a ToolkitError if there is none."""
         if name not in self._splits:
-            made = "--validpref or --valid-fraction" if name == "valid" else f"--{name}pref"
-            remedy = (
-                f" toolkit-preprocess writes it with {made}."
-                if name in ("train", "valid", "test")
-                else ""
-            )
+            more = " or --valid-fraction" * (name == "valid")
+            remedy = f" toolkit-preprocess writes it with --{name}pref{more}."
             raise ToolkitError(
                 f"no split of {self.path} is called {name!r}. Known: {', '.join(self.splits)}."
-                f"{remedy}"
+                f"{remedy * (name in ('train', 'valid', 'test'))}"
             )
         return self._splits[name]
 
@@ -235,39 +229,36 @@ def check_kind(folder: DataFolder, kind: str, *, task: str, holds: str, options:
 
 
 def tokenizer_of_kind(
-    folder: DataFolder, tokenizer_class: type[AnyTokenizer], *, task: str, holds: str, options: str
+    folder: DataFolder,
+    kind: type[AnyTokenizer],
+    *,
+    task: str,
+    holds: str,
+    shared: str,
+    options: str,
 ) -> AnyTokenizer:
-    """The tokenizer of the data, which must be of its kind."""
-    check_kind(folder, tokenizer_class.kind, task=task, holds=holds, options=options)
-    if not isinstance(folder.tokenizer, tokenizer_class):
-        raise ToolkitError(
-            f"{folder.name} must have a tokenizer of kind {tokenizer_class.kind}, but that of "
-            f"kind {folder.tokenizer.kind} was put in its place. Run toolkit-preprocess again."
-        )
+    """The tokenizer of the data, which must be of its kind, and the same in all folders.
+
+    `shared` names what would differ.
+    """
+    check_kind(folder, kind.kind, task=task, holds=holds, options=options)
+    for source in folder.sources[1:]:
+        if source.load_tokenizer().fingerprint != folder.tokenizer.fingerprint:
+            raise_different(folder, source, shared)
+    assert isinstance(folder.tokenizer, kind), "meta.json has its digest"
     return folder.tokenizer
 
 
-def check_label_ids(folder: DataFolder, ids: IntArray, labels: int) -> None:
-    """Raise unless every id, up to those below 0 for none, is that of a label."""
-    if ids.max(initial=-1) >= labels:
-        raise ToolkitError(
-            f"{folder.name} must have a label for every id of its data, but has {labels} for "
-            f"{ids.max() + 1} ids. Run toolkit-preprocess again."
-        )
-
-
-def check_same_tokenizer(folder: DataFolder, what: str) -> None:
-    """Raise unless all folders have the same tokenizer; `what` names what would differ."""
-    for source in folder.sources[1:]:
-        if source.load_tokenizer().fingerprint != folder.tokenizer.fingerprint:
-            raise ToolkitError(
-                f"data folders must agree on {what}, but {source.path} differs from "
-                f"{folder.path}. Preprocess them alike, one with --tokenizer-from the other."
-            )
+def raise_different(folder: DataFolder, source: FolderSource, what: str) -> NoReturn:
+    """Raise for a source that differs from the first one."""
+    raise ToolkitError(
+        f"data folders must agree on {what}, but {source.path} differs from {folder.path}. "
+        f"Preprocess them alike, one with --tokenizer-from the other."
+    )
 
 
 SPLIT = "items"
-"""Name of the only split."""
+"""Name of the only split of raw items."""
 EncodedColumns = Mapping[str, tuple[AnyArray, IntArray]]
 """Column -> the values of all items back to back, and the number of values of each item."""
 
@@ -275,13 +266,14 @@ EncodedColumns = Mapping[str, tuple[AnyArray, IntArray]]
 class MemoryFolder(DataFolder):
     """A data folder with one split, stored nowhere."""
 
-    def __init__(self, kind: str, tokenizer: Tokenizer, columns: EncodedColumns) -> None:
+    def __init__(
+        self, kind: str, tokenizer: Tokenizer, columns: EncodedColumns, split: str = SPLIT
+    ) -> None:
         self.path, self.kind, self.sources = Path("raw items"), kind, list[FolderSource]()
-        self.tokenizer, self.splits = tokenizer, [SPLIT]
+        self.tokenizer, self.splits = tokenizer, [split]
         self.name = self.fingerprint = str(self.path)  # read once, so never compared with others
-        parts = {name: MemoryPart(*encoded) for name, encoded in columns.items()}
-        found = {name: Column(name, [part]) for name, part in parts.items()}
-        self._splits = {SPLIT: Split(SPLIT, found)}
+        found = {name: Column(name, [MemoryPart(*it)]) for name, it in columns.items()}
+        self._splits = {split: Split(split, found)}
 
 
 class MemoryPart(ColumnPart):
@@ -301,31 +293,10 @@ ITEM_TOKENS = 1 << 14
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]")
 
 
-class SyntheticFolder(MemoryFolder):
-    """A data folder with one split, `train`: one document of long items of numbers as words."""
-
-    def __init__(self, symbols: int, items: int) -> None:
-        words = [*SPECIAL, *(f"\u2581{number}" for number in range(symbols - len(SPECIAL)))]
-        vocabulary = Vocabulary(words, pad=0, cls=1, sep=2, mask=3, unk=4)
-        super().__init__("text", WordLevelTokenizer(vocabulary), {})
-        self.name, self.fingerprint, self.splits = (
-            "synthetic text",
-            vocabulary.fingerprint,
-            ["train"],
-        )
-        column = Column("tokens", [ConstantLengthPart(symbols, items)])
-        self._splits = {"train": Split("train", {"tokens": column})}
-
-
-class ConstantLengthPart(ColumnPart):
-    """Items of equal length; token n is the n-th ordinary symbol, counted cyclically."""
-
-    dtype = np.dtype(np.int64)
-
-    def __init__(self, symbols: int, items: int) -> None:
-        self._symbols = symbols - len(SPECIAL)
-        offsets = np.arange(items + 1, dtype=np.int64) * ITEM_TOKENS
-        self.index = offsets, np.zeros(1, np.int64)
-
-    def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
-        return len(SPECIAL) + indices % self._symbols
+def make_synthetic_text(symbols: int, items: int) -> MemoryFolder:
+    """A folder with one split, `train`: one document of long items of the same word."""
+    words = [*SPECIAL, *(f"\u2581{number}" for number in range(symbols - len(SPECIAL)))]
+    tokenizer = WordLevelTokenizer(Vocabulary(words, pad=0, cls=1, sep=2, mask=3, unk=4))
+    tokens = np.broadcast_to(np.int64(len(SPECIAL)), items * ITEM_TOKENS)  # takes no memory
+    columns = {"tokens": (tokens, np.full(items, ITEM_TOKENS))}
+    return MemoryFolder("text", tokenizer, columns, split="train")

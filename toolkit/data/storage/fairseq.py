@@ -177,39 +177,33 @@ class FairseqColumnPart(ColumnPart):
         return values
 
     def check_all(self) -> None:
-        for first in range(0, self.items, CHUNK // 64):
-            starts = self.offsets[first : first + CHUNK // 64 + 1]
+        for first in range(0, self.items, CHECKED_ITEMS):
+            starts = self.offsets[first : first + CHECKED_ITEMS + 1]
             self.take(np.arange(starts[0], starts[-1])[None], starts[:1], starts[-1:])
-            ends = self._raw_starts[first : first + CHUNK // 64] + np.diff(starts)
+            ends = self._raw_starts[first : first + CHECKED_ITEMS] + np.diff(starts)
             if self._end_in_eos and (wrong := self.values[ends] != self._sep).any():
                 number = int(self._numbers[first + np.argmax(wrong)])
                 self._fail(number, "end in </s>, but does not")
 
     def read_sizes(self) -> IntArray:
         """Values per listed item, not negative, of items that lie back to back."""
-        index = self.files[1]
+        index, size = self.files[1], self.dtype.itemsize
         lengths = np.memmap(index, "<i4", "r", HEADER.size, (self.listed,))
         offsets = np.memmap(index, "<i8", "r", HEADER.size + 4 * self.listed, (self.listed,))
-        sizes, end = np.empty(self.listed, np.int64), 0
-        for first in range(0, self.listed, CHUNK):
-            chunk = slice(first, first + CHUNK)
-            sizes[chunk] = lengths[chunk]
-            ends = end + np.cumsum(sizes[chunk])
-            expected = (ends - sizes[chunk]) * self.dtype.itemsize
-            wrong = np.flatnonzero((sizes[chunk] < 0) | (offsets[chunk] != expected))
-            if len(wrong):
-                item = first + int(wrong[0])
-                raise ToolkitError(
-                    f"{index} must list items back to back, but item {item} has "
-                    f"{lengths[item]} values and starts at byte {offsets[item]}. {_REMEDY}"
-                )
-            end = int(ends[-1])
-        if end != self.listed_elements:
+        ends = np.cumsum(lengths, dtype=np.int64)
+        wrong = (lengths < 0) | (offsets != (ends - lengths) * size)
+        if wrong.any():
+            item = int(wrong.argmax())
+            raise ToolkitError(
+                f"{index} must list items back to back, but item {item} has {lengths[item]} values "
+                f"and starts at byte {offsets[item]}. {_REMEDY}"
+            )
+        if ends[-1] != self.listed_elements:
             raise ToolkitError(
                 f"{index} must list the {self.listed_elements} values of its .bin file, but lists "
-                f"{end}. {_REMEDY}"
+                f"{ends[-1]}. {_REMEDY}"
             )
-        return sizes
+        return lengths.astype(np.int64)
 
     def _fail(self, number: int, rule: str) -> None:
         raise ToolkitError(
@@ -222,7 +216,7 @@ MAGIC = b"MMIDIDX\0\0"
 HEADER = struct.Struct("<9sQBQ")  # magic, version, code of the values' type, items
 DTYPES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}
 ITEM_BYTES = 4 + 8  # int32 length in values, int64 offset in bytes
-CHUNK = 1 << 22
+CHECKED_ITEMS = 1 << 16  # at once
 
 _REMEDY = "Copy it again, or run fairseq-preprocess again with --dataset-impl mmap."
 

@@ -138,30 +138,21 @@ class ToolkitFolder(FolderSource):
 
     def parts(self, split: str) -> dict[str, list[ColumnPart]]:
         columns = self.meta.splits[split]["columns"]
-        parts: dict[str, list[ColumnPart]] = {
+        return {
             name: [CheckedColumnPart(self.path / f"{split}.{name}", entry)]
             for name, entry in columns.items()
         }
-        counts = {entry["items"] for entry in columns.values()}
-        if len(counts) != 1 or 0 in counts:
-            raise ToolkitError(
-                f"the columns of split {split!r} must have equal item counts above 0, but have "
-                f"{sorted(counts)}. Run toolkit-preprocess again."
-            )
-        return parts
 
     def counts(self, split: str) -> Mapping[str, int]:
-        entry = self.meta.splits[split]
-        return {name: value for name, value in entry.items() if isinstance(value, int)}
+        return select_counts(self.meta.splits[split])
 
     def load_tokenizer(self) -> Tokenizer:
-        tokenizer = Tokenizer.load(self.path)
-        if tokenizer.vocabulary.fingerprint != self.vocabulary_fingerprint:
-            raise ToolkitError(
-                f"the vocabulary in {self.path} must be the one that its data was written with, "
-                f"but is another. Run toolkit-preprocess again."
-            )
-        return tokenizer
+        return Tokenizer.load(self.path)
+
+
+def select_counts(entry: JsonObject) -> dict[str, int]:
+    """The counts among the values of a split's entry in meta.json."""
+    return {name: value for name, value in entry.items() if isinstance(value, int)}
 
 
 def check_file(path: Path, expected: str, listing: str = META_FILE) -> None:

@@ -7,7 +7,7 @@ import unicodedata
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,13 +53,12 @@ def check_texts(texts: Iterable[object]) -> list[str]:
     """The texts as a list of at least one string; raises for anything else."""
     if isinstance(texts, str):
         raise ToolkitError("texts must be a list, but is a single text. Put it in brackets.")
-    checked = []
-    for index, text in enumerate(texts):
+    checked: list[Any] = list(texts)
+    for index, text in enumerate(checked):
         if not isinstance(text, str):
             raise ToolkitError(
                 f"texts must be strings, but text {index} is of type {type(text).__name__}."
             )
-        checked.append(text)
     if not checked:
         raise ToolkitError("texts must be a list with at least one text, but is empty.")
     return checked

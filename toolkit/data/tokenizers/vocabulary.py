@@ -145,10 +145,5 @@ def write_symbols(symbols: Sequence[str]) -> str:
 
 def read_symbols(text: str) -> list[str]:
     """The symbols that `write_symbols` wrote."""
-
-    def unescape(line: str) -> str:
-        parts = line.split("\\\\")
-        parts = [part.replace("\\n", "\n").replace("\\r", "\r") for part in parts]
-        return "\\".join(parts)
-
-    return [unescape(line) for line in text.split("\n")[:-1]]
+    letters, lines = {"n": "\n", "r": "\r", "\\": "\\"}, text.split("\n")[:-1]
+    return [re.sub(r"\\([nr\\])", lambda match: letters[match[1]], line) for line in lines]

@@ -59,12 +59,12 @@ def test_document_starts_are_no_words(read):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\tX\nb Y\n", r"a.txt:2: a line must have a word and its tag with tabs between"),
-        ("a\n", r"a.txt:1: a line must have a word and its tag with single spaces"),
+        ("a\tX\nb Y\n", r"a.txt:2: a line must have 2 columns separated by tabs, .* has 1"),
+        ("a\n", r"a.txt:1: a line must have 2 columns separated by single spaces, .* has 1"),
         ("a\tX\nb\tY\tZ\n", r"a.txt:2: a line must have 2 columns separated by tabs, .* has 3"),
         ("a X\nb  Y\n", r"a.txt:2: a line must have 2 columns separated by single spaces"),
         ("a\tX\n\tY\n", r"a.txt:2: word and tag must not be empty"),
-        ("a\tX\n# Y\n#\tZ\n", r"a.txt:2: a line must have a word and its tag with tabs between"),
+        ("a\tX\n# Y\n#\tZ\n", r"a.txt:2: a line must have 2 columns separated by tabs, .* has 1"),
         ("a\tX\n\nb\t_\n", r"a.txt:3: a word must have a tag, but 'b' has _"),
     ],
 )

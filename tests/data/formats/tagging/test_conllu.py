@@ -62,7 +62,7 @@ def test_sentences_concatenate_to_the_file(read):
         ("2\tnos\t", f"{'2' * 5000}\tnos\t", r"a.conllu:4: .* is not: a number has"),
         ("x  y\n\n", "x  y\n", r"a.conllu:6: a blank line must follow the last sentence"),
         ("x  y\n\n", "x  y", r"a.conllu:6: a blank line must follow the last sentence"),
-        ("# sent_id = 1\n", "# sent_id = 1\n\n", r"a.conllu:1: comments must belong to a sentence"),
+        ("# sent_id = 1\n", "# sent_id = 1\n\n", r"a.conllu:1: a sentence must have words"),
     ],
 )  # fmt: skip
 def test_faults_are_named_by_file_and_line(read, old, new, message):

@@ -144,7 +144,7 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
                     f"{len(classes)}. Give labeled --trainpref, or --tokenizer-from a folder that "
                     f"has the classes."
                 )
-        bounds = [schema.min_value, schema.max_value] if schema.max_value < float("inf") else []
+        bounds = [schema.min_value, schema.max_value] if schema.max_value < math.inf else []
         return Labels(
             task=schema.name,
             classes=classes,
@@ -196,8 +196,7 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
         }
 
     def describe(self, tokenizer: ClassificationTokenizer) -> tuple[str, JsonObject]:
-        labels = tokenizer.labels
-        _, facts = super().describe(tokenizer)
+        labels, (_, facts) = tokenizer.labels, super().describe(tokenizer)
         return f"{labels.task}, {', '.join(labels.classes) or 'a number'}", facts
 
     def report_split(
@@ -269,14 +268,13 @@ def encode_rows(
     numbers: Sequence[int],
 ) -> dict[str, tuple[AnyArray, IntArray]]:
     """The columns of rows, by their texts, labels and numbers."""
-    names, one = (FIRST, SECOND) if tokenizer.labels.pairs else (FIRST,), np.ones(len(texts), int)
-    columns: dict[str, tuple[AnyArray, IntArray]] = {
-        name: tokenizer.encode_lines([row[side] for row in texts])
-        for side, name in enumerate(names)
+    names, one = (FIRST, SECOND)[: 1 + tokenizer.labels.pairs], np.ones(len(texts), np.int64)
+    encoded = [tokenizer.encode_lines([row[i] for row in texts]) for i in range(len(names))]
+    return {
+        **dict(zip(names, encoded, strict=True)),
+        ANSWERS: (encode_answers(tokenizer.labels, labels), one),
+        INDEX: (np.array(numbers, np.int64), one),
     }
-    columns[ANSWERS] = encode_answers(tokenizer.labels, labels), one
-    columns[INDEX] = np.array(numbers, np.int64), one
-    return columns
 
 
 def encode_answers(known: Labels, answers: Sequence[Any]) -> IntArray:
@@ -295,16 +293,14 @@ def encode_raw_texts(
     labels: Sequence[object] | None = None,
 ) -> MemoryFolder:
     """A folder with one text per item, or two."""
-    if labels is None:
-        labels = [None] * len(items)
+    labels = [None] * len(items) if labels is None else labels
     if len(labels) != len(items):
         raise ToolkitError(
             f"each text must have a label, but there are {len(items):,} texts and "
             f"{len(labels):,} label{'s' * (len(labels) != 1)}."
         )
     check_given_labels(tokenizer.labels, labels)
-    columns = encode_rows(tokenizer, items, labels, range(len(items)))
-    return MemoryFolder(KIND, tokenizer, columns)
+    return MemoryFolder(KIND, tokenizer, encode_rows(tokenizer, items, labels, range(len(items))))
 
 
 def check_given_labels(known: Labels, labels: Sequence[object]) -> None:
@@ -357,15 +353,12 @@ def leave_out_undecided(tables: Sequence[LabeledTable], task: TableSchema) -> li
     others = {row.label for table in tables for row in table.rows} - {UNDECIDED}
     if task.is_regression or not (task.classes or (len(others) > 1 and "+" not in others)):
         return list(tables)
-    decided = []
-    for table in tables:
-        problems = [
-            Problem(table.path, str(row.line), "its annotators did not agree on a label.")
-            for row in table.rows
-            if row.label == UNDECIDED
-        ]
-        rows = [row for row in table.rows if row.label != UNDECIDED]
-        decided.append(table._replace(rows=rows, problems=table.problems + problems))
+    decided, what = list[LabeledTable](), "its annotators did not agree on a label."
+    for path, rows, problems in tables:
+        kept = [row for row in rows if row.label != UNDECIDED]
+        lines = [row.line for row in rows if row.label == UNDECIDED]
+        problems = [*problems, *(Problem(path, str(line), what) for line in lines)]
+        decided.append(LabeledTable(path, kept, problems))
     return decided
 
 

@@ -20,12 +20,7 @@ from toolkit.common.json_files import JsonObject, digest_json, read_json, write_
 from toolkit.data.formats.format import MalformedOptions
 from toolkit.data.preprocessing.input_files import FileNames
 from toolkit.data.samples.sequence_pairs import TokenColumn
-from toolkit.data.storage.data_folder import (
-    DataFolder,
-    check_label_ids,
-    check_same_tokenizer,
-    tokenizer_of_kind,
-)
+from toolkit.data.storage.data_folder import DataFolder, tokenizer_of_kind
 from toolkit.data.tokenizers.tokenizer import (
     Tokenizer,
     WrappedTokenizer,
@@ -75,19 +70,20 @@ class ClassificationSplit:
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         self.folder, self.name = folder, split
-        options = "--format glue, tsv or rows"
         tokenizer = tokenizer_of_kind(
-            folder, ClassificationTokenizer, task="glue", holds="labeled texts", options=options
+            folder,
+            ClassificationTokenizer,
+            task="glue",
+            holds="labeled texts",
+            shared="their task and labels",
+            options="--format glue, tsv or rows",
         )
-        check_same_tokenizer(folder, "their task and labels")
         self.vocabulary, self.labels = tokenizer.vocabulary, tokenizer.labels
         column = folder.split(split).column
         self.first = TokenColumn(column(FIRST))
         self.second = TokenColumn(column(SECOND)) if self.labels.pairs else None
         stored = column(ANSWERS).read_all()
         self.is_regression = not self.labels.classes
-        if not self.is_regression:
-            check_label_ids(folder, stored, len(self.labels.classes))
         self.answers = stored.view(np.float64) if self.is_regression else stored
         """Class ids or numbers; -1 and NaN without a label."""
         self.labeled = ~np.isnan(self.answers) if self.is_regression else stored != NO_CLASS

@@ -147,8 +147,7 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
             yield from (option for choice in passage.choices for option in choice.options)
 
     def max_workers(self, splits: Mapping[str, list[QuestionSource]]) -> int:
-        counts = (sum(1 for _ in batch_passages(sources)) for sources in splits.values())
-        return max(counts, default=1)
+        return max((len(list(batch_passages(it))) for it in splits.values()), default=1)
 
     def columns(self, split: str, tokenizer: Tokenizer) -> Mapping[str, ColumnType]:
         ids = tokenizer.vocabulary
@@ -159,8 +158,8 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
     ) -> Iterator[Block]:
         """Each passage is a document."""
         encode = partial(encode_in_worker, encoder=self.encode_passages, folder=job.folder)
-        for passages, encoded in job.pool.imap(encode, batch_passages(content)):
-            columns, found, mismatches = encoded
+        encoded = job.pool.imap(encode, batch_passages(content))
+        for passages, (columns, found, mismatches) in encoded:
             self.mismatches[split] += mismatches
             back, questions = columns[BACK]
             counts = {name: found[name] for name in COUNTED}
@@ -178,8 +177,11 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
         }
 
     def settings(self, tokenizer: Tokenizer) -> JsonObject:
-        malformed = self.options.on_malformed
-        return {"tokenizer": tokenizer.kind, "questions": self.name, "malformed": malformed}
+        return {
+            "tokenizer": tokenizer.kind,
+            "questions": self.name,
+            "malformed": self.options.on_malformed,
+        }
 
     def describe(self, tokenizer: Tokenizer) -> tuple[str, JsonObject]:
         return self.name, {}
@@ -201,27 +203,30 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
             "left out": entry["malformed"],
         }
         remarks = [(str(source.path), note) for source in sources for note in source.notes]
-        notes = [f"{path}: {note}" for path, note in remarks]
-        events: list[tuple[str, JsonObject]] = [
-            ("note", {"file": path, "what": note}) for path, note in remarks
-        ]
         problems = [problem for source in sources for problem in source.problems]
-        notes += list_first(split, "left out", [it for it in problems if not it.kept])
-        notes += list_first(split, "evaluated by its text", [it for it in problems if it.kept])
-        for it in problems:
-            values = {"file": str(it.path), "where": it.where, "what": it.what}
-            events.append(("kept" if it.kept else "left_out", values))
-        missed = self.mismatches[split]
+        handled = {True: "kept", False: "left_out"}
         inexact = [
             f"{it['where']}: {it['wanted']!r} is read as {it['found']!r}, {it['why']}"
-            for it in missed
+            for it in self.mismatches[split]
         ]
         return SplitReport(
             record={"tokens": tokens, **{name: entry[name] for name in REPORTED}},
             row={**row, **self.more_cells(entry)},
             total=entry["questions"],
-            notes=[*notes, *list_first(split, "not recovered exactly:", inexact)],
-            events=[*events, *(("miss", mismatch) for mismatch in missed)],
+            notes=[
+                *(f"{path}: {note}" for path, note in remarks),
+                *list_first(split, "left out", [it for it in problems if not it.kept]),
+                *list_first(split, "evaluated by its text", [it for it in problems if it.kept]),
+                *list_first(split, "not recovered exactly:", inexact),
+            ],
+            events=[
+                *(("note", {"file": path, "what": note}) for path, note in remarks),
+                *(
+                    (handled[it.kept], {"file": str(it.path), "where": it.where, "what": it.what})
+                    for it in problems
+                ),
+                *(("miss", mismatch) for mismatch in self.mismatches[split]),
+            ],
         )
 
 
@@ -328,8 +333,8 @@ class SquadSplit(QuestionSplit):
         self.questions = TokenColumn(self._column(QUESTION))
         self.spans = self._column(SPAN).read_all().reshape(-1, 2)
         """First and last token of an answer; -1 if unanswerable, -2 if unknown."""
-        sources = [source for source in folder.sources if split in source.splits]
-        self.none_allowed = any(source.counts(split).get("none_allowed") for source in sources)
+        counts = [source.counts(split) for source in folder.sources_of(split)]
+        self.none_allowed = any(count.get("none_allowed") for count in counts)
         """Whether a passage may have no answer, as in SQuAD 2.0."""
         columns = (TEXT, BEGINS, ENDS)
         self._text, self._begins, self._ends = (TokenColumn(self._column(c)) for c in columns)

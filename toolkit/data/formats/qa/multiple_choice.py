@@ -120,9 +120,10 @@ def read_passage(
         return Passage("")
     check_size(f"{path}:1", "an article", article, max_bytes)
     if len(options) != len(questions) or len(answers) not in (0, len(questions)):
-        sizes = zip(LISTS, map(len, (questions, options, answers)), strict=True)
-        counts = ", ".join(f"{size} {name}" for name, size in sizes)
-        what = f"there must be as many options and answers as questions, but there are {counts}."
+        what = (
+            f"there must be as many options and answers as questions, but there are "
+            f"{len(questions)} questions, {len(options)} options, {len(answers)} answers."
+        )
         problems.append(Problem(path, "1", what, lost=len(questions)))
         return Passage("")
     group, choices = path.parent.name, list[ChoiceQuestion]()

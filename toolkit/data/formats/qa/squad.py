@@ -35,7 +35,7 @@ from toolkit.data.formats.qa.format import (
     pack_columns,
     read_json_text,
 )
-from toolkit.data.raw_items import InputField
+from toolkit.data.raw_items import InputField, describe
 from toolkit.data.storage.data_folder import MemoryFolder
 from toolkit.data.tokenizers.offsets import replace_line_breaks
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -72,21 +72,13 @@ def read_squad(
     if not isinstance(articles, list):
         raise ToolkitError(
             f"{path}:1: the file must be an object with a list 'data', as SQuAD's, but is "
-            f"{describe_value(content)}. Give the file as it was published."
+            f"{describe(content)}. Give the file as it was published."
         )
     reader = SquadReader(path, max_bytes, evaluated, answers_required)
-    read = [reader.read_paragraph(*paragraph) for paragraph in list_paragraphs(path, articles)]
-    passages = [passage for passage in read if passage is not None]
+    read = (reader.read_paragraph(*paragraph) for paragraph in list_paragraphs(path, articles))
+    source = reader.finish([passage for passage in read if passage is not None])
     version = str(content.get("version", "")).lower().removeprefix("v")
-    source = reader.finish(passages)
     return source._replace(none_allowed=source.none_allowed or version.startswith("2"))
-
-
-def describe_value(value: object) -> str:
-    """The type of a JSON value, with the keys of an object, for messages."""
-    if isinstance(value, dict):
-        return f"an object with {', '.join(map(repr, list(value)[:5])) or 'nothing'}"
-    return f"of type {type(value).__name__}"
 
 
 def get_fields(value: object, *names: str) -> list[Any]:
@@ -101,7 +93,7 @@ def list_paragraphs(path: Path, articles: Sequence[object]) -> Iterator[tuple[st
         if not isinstance(paragraphs, list):
             raise ToolkitError(
                 f"{path}:article {number}: an article must have a list 'paragraphs', but is "
-                f"{describe_value(article)}. Give the file as it was published."
+                f"{describe(article)}. Give the file as it was published."
             )
         title = f" {str(title)[:MAX_QUOTED]!r}" if title else ""
         for count, paragraph in enumerate(paragraphs, 1):
@@ -125,63 +117,62 @@ class SquadReader:
         """The passage with its well-formed questions; None without any."""
         context, questions = get_fields(paragraph, "context", "qas")
         if not isinstance(context, str) or not isinstance(questions, list):
-            what = f"a paragraph must have 'context' and 'qas', but is {describe_value(paragraph)}."
+            what = f"a paragraph must have 'context' and 'qas', but is {describe(paragraph)}."
             self.add_problem(location, what)
             return None
         check_size(f"{self.path}:{location}", "a context", context, self.max_bytes)
         if questions and not context.strip():
-            count = f"{len(questions):,} question{'s' * (len(questions) > 1)}"
-            what = f"the context must hold text, but is blank, and has {count}."
+            what = (
+                f"the context must hold text, but is blank, and has {len(questions):,} questions."
+            )
             self.add_problem(location, what, kept=self.evaluated, lost=len(questions))
             questions = questions if self.evaluated else []
-        read = [
-            self.read_question(f"{location}, question {number}", question, context)
-            for number, question in enumerate(questions, 1)
-        ]
-        kept = [question for question in read if question is not None]
+        kept = list[SpanQuestion]()
+        for number, question in enumerate(questions, 1):
+            kept += self.read_question(f"{location}, question {number}", question, context)
         return Passage(context, questions=kept) if kept else None
 
     def finish(self, passages: Sequence[Passage]) -> QuestionSource:
         """The passages that were read, with what was seen in them."""
-        notes, moved = list[str](), self.moved_answers
-        if moved:
-            notes.append(f"{moved:,} answers moved by one or two characters to where their text is")
+        note = (
+            f"{self.moved_answers:,} answers moved by one or two characters to where their text is"
+        )
+        notes = [note] if self.moved_answers else []
         return QuestionSource(self.path, passages, self.problems, notes, self.has_unanswerable)
 
     def add_problem(self, where: str, what: str, *, kept: bool = False, lost: int = 1) -> None:
         self.problems.append(Problem(self.path, where, what, kept, lost))
 
-    def read_question(self, where: str, question: object, context: str) -> SpanQuestion | None:
-        """The question; None if it is malformed."""
+    def read_question(self, where: str, question: object, context: str) -> Iterator[SpanQuestion]:
+        """The question unless it is malformed."""
         name, text = get_fields(question, "id", "question")
         name = str(name) if isinstance(name, int) else name
         has_both = isinstance(name, str) and name and isinstance(text, str)
         where = f"{where}, id {name}" if has_both else where
         try:
             if not has_both:
-                found = describe_value(question)
-                raise ValueError(f"a question must have 'id' and 'question', but is {found}.")
+                raise ValueError(
+                    f"a question must have 'id' and 'question', but is {describe(question)}."
+                )
             if (other := self._locations.setdefault(name, where)) != where:
                 raise ValueError(f"ids must be unique, but this is also the id of {other}.")
-            return self.parse_question(name, where, question, context)
+            yield self.parse_question(name, where, question, context)
         except ValueError as error:
             self.add_problem(where, str(error))
-            return None
 
     def parse_question(self, name: str, where: str, question: Any, context: str) -> SpanQuestion:
         """Raises ValueError for malformed answers."""
-        unanswerable, values = question.get("is_impossible", False), question.get("answers")
-        values = [] if values is None else values
+        unanswerable, values = question.get("is_impossible", False), question.get("answers") or []
         if not isinstance(unanswerable, bool) or not isinstance(values, list):
             raise ValueError("'answers' must be a list and 'is_impossible' true or false.")
         self.has_unanswerable |= unanswerable
-        answers = [self.parse_answer(value, context, where) for value in values]
+        answers = tuple(self.parse_answer(value, context, where) for value in values)
         if unanswerable and values:
             raise ValueError("a question with 'is_impossible' true must not have answers, but has.")
         if self.answers_required and not (unanswerable or values):
             raise ValueError("a question must have an answer, or 'is_impossible' true.")
         location = f"{self.path}:{where}"
-        return SpanQuestion(name, question["question"], tuple(answers), unanswerable, location)
+        return SpanQuestion(name, question["question"], answers, unanswerable, location)
 
     def parse_answer(self, value: object, context: str, where: str) -> Answer:
         """An answer that is only evaluated may have a wrong offset.
@@ -191,7 +182,7 @@ class SquadReader:
         text, start = get_fields(value, "text", "answer_start")
         if not isinstance(text, str) or not isinstance(start, int):
             raise ValueError(
-                f"an answer must have 'text' and 'answer_start', but is {describe_value(value)}."
+                f"an answer must have 'text' and 'answer_start', but is {describe(value)}."
             )
         if start >= 0 and context[start : start + len(text)] == text and text.strip():
             return text, start

@@ -71,13 +71,13 @@ class ClassifiedRows(
                 f"text_columns must be one name, or two with a comma, but is "
                 f"{self.options.text_columns!r}."
             )
-        columns = [(name,) for name in names if name]
+        columns = [name for name in names if name]
         parts = ("sentence1", "sentence2") if len(columns) == 2 else ("sentence",)
-        self.item_columns = {part: name for part, [name] in zip(parts, columns, strict=False)}
+        self.item_columns = dict(zip(parts, columns, strict=False))
         number = self.options.label_type == "number"
         self.schema = TableSchema(
             name="rows",
-            text_columns=tuple(columns) or (("sentence", "text"),),
+            text_columns=tuple((name,) for name in columns) or (("sentence", "text"),),
             is_regression=number,
             metrics=("pearson", "spearman") if number else ("accuracy",),
         )

@@ -76,9 +76,9 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[TaggedFile]:
         untagged = split != "train" and self.options.unseen_tags == "wrong"
-        content, limit = [], self.options.max_item_tokens
-        for path in files:
-            sentences = list(self.read_file(path, untagged=untagged))
+        content = [(path, list(self.read_file(path, untagged=untagged))) for path in files]
+        limit = self.options.max_item_tokens
+        for path, sentences in content:
             if not sentences:
                 raise_at_line(path, 1, "the file holds no sentence. Give another file.")
             if all(it.words == [str(n) for n in range(1, 1 + len(it.words))] for it in sentences):
@@ -95,7 +95,6 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
                         f"{len(sentence.words)}. Raise --max-item-tokens; models read longer "
                         f"sentences in chunks.",
                     )
-            content.append((path, sentences))
         return content
 
     def choose_tokenizer(
@@ -117,8 +116,7 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
                 limits = replace(limits, vocab_size=PreprocessConfig.vocab_size)
             tables = build_tables(splits, self.options, limits, self.tag_column)
             if given is None and self.trains_pieces:
-                train = join_sentences(splits.get("train", ()))
-                texts = (" ".join(sentence.words) for sentence in train)
+                texts = (" ".join(it.words) for it in join_sentences(splits["train"]))
                 given = choose_tokenizer_for_texts(self.config, texts, folder, pool)
             words = TaggingTokenizer.of_words(tables)
             tokenizer = TaggingTokenizer(unwrap_tokenizer(given), tables) if given else words
@@ -147,13 +145,11 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
         """The distinct words of all splits, and the vectors of the vocabulary."""
         sentences = join_sentences(file for files in splits.values() for file in files)
         types = list(dict.fromkeys(word for sentence in sentences for word in sentence.words))
-        text = write_symbols(types)
-        (job.folder / TYPES_FILE).write_text(text, encoding="utf-8", newline="\n")
+        (job.folder / TYPES_FILE).write_bytes(write_symbols(types).encode())
         self.type_ids = {word: number for number, word in enumerate(types)}
         if self.options.word_vectors is None:
             return [TYPES_FILE]
-        path = Path(self.options.word_vectors)
-        symbols = job.tokenizer.vocabulary.symbols
+        path, symbols = Path(self.options.word_vectors), job.tokenizer.vocabulary.symbols
         table, found = read_word_vectors(path, symbols, limit=self.options.max_word_vectors)
         np.save(job.folder / VECTORS_FILE, table)
         self.remarks.append(
@@ -213,26 +209,25 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
     def describe(self, tokenizer: TaggingTokenizer) -> tuple[str, JsonObject]:
         tables = tokenizer.tables
         pieces = "" if tokenizer.has_words else f", {len(tokenizer.vocabulary):,} pieces"
-        tags = f"{len(tables.tags)} tag{'s' * (len(tables.tags) > 1)}"
-        characters = f"{len(tables.characters):,} characters"
-        title = f"{len(tables.words):,} known words{pieces}, {tags}, {characters}"
-        return title, {"known_words": len(tables.words), "tags": len(tables.tags)}
+        words, tags, characters = map(len, (tables.words, tables.tags, tables.characters))
+        title = f"{words:,} known words{pieces}, {tags} tags, {characters:,} characters"
+        return title, {"known_words": words, "tags": tags}
 
     def report_split(
         self, split: str, content: list[TaggedFile] | None, entry: JsonObject
     ) -> SplitReport:
-        files, words = len(entry["files"]), entry["words"]
-        sentences = count_column(entry["columns"]["types"])["items"]
-        counts = {name: entry[name] for name in ("words", "oov", "ambiguous", "unseen_tags")}
+        sentences, words = count_column(entry["columns"]["types"])["items"], entry["words"]
+        record = {"files": len(entry["files"]), "sentences": sentences}
+        record |= {name: entry[name] for name in ("words", "oov", "ambiguous", "unseen_tags")}
         row = {
-            "files": files,
+            "files": record["files"],
             "sentences": sentences,
             "words": words,
-            "out of vocabulary": f"{counts['oov'] / words:.2%}",
-            "ambiguous": f"{counts['ambiguous'] / words:.2%}",
-            "unseen tags": counts["unseen_tags"],
+            "out of vocabulary": f"{record['oov'] / words:.2%}",
+            "ambiguous": f"{record['ambiguous'] / words:.2%}",
+            "unseen tags": record["unseen_tags"],
         }
-        return SplitReport({"files": files, "sentences": sentences, **counts}, row, words)
+        return SplitReport(record, row, words)
 
 
 @register_format("conllu", ConlluConfig())
@@ -270,16 +265,16 @@ class ConllColumnsFormat(TaggingFormat):
 
     def check(self) -> None:
         super().check()
-        if self.options.word_column == self.options.tag_column:
+        words, tags = self.options.word_column, self.options.tag_column
+        self.columns_read = {"word_column": words, "tag_column": tags}
+        if words == tags:
             raise ToolkitError(
-                f"--word-column and --tag-column must differ, but both are "
-                f"{self.options.tag_column}. Give --tag-column."
+                f"--word-column and --tag-column must differ, but both are {tags}. Give "
+                f"--tag-column."
             )
 
     def read_file(self, path: Path, *, untagged: bool) -> Iterator[TaggedSentence]:
-        words, tags = self.options.word_column, self.options.tag_column
-        return read_conll_columns(path, word_column=words, tag_column=tags, untagged=untagged)
+        return read_conll_columns(path, **self.columns_read, untagged=untagged)
 
     def settings(self, tokenizer: TaggingTokenizer) -> JsonObject:
-        columns = {"word_column": self.options.word_column, "tag_column": self.options.tag_column}
-        return {**super().settings(tokenizer), **columns}
+        return {**super().settings(tokenizer), **self.columns_read}

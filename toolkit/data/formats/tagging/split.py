@@ -29,12 +29,7 @@ from toolkit.data.formats.tagging.treebanks import (
     replace_tags,
 )
 from toolkit.data.storage.column_files import Column, ColumnPart, FolderSource
-from toolkit.data.storage.data_folder import (
-    DataFolder,
-    check_label_ids,
-    check_same_tokenizer,
-    tokenizer_of_kind,
-)
+from toolkit.data.storage.data_folder import DataFolder, tokenizer_of_kind
 from toolkit.data.storage.meta import read_meta
 from toolkit.data.text_files import strip_compression_suffix
 from toolkit.data.tokenizers.vocabulary import read_symbols
@@ -112,42 +107,35 @@ class TaggedSplit(TaggedWords):
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         self.folder, self.name = folder, split
-        columns = folder.split(split)
-        types, tags, lengths, names = [], [], [], dict[str, int]()
-        options = "--format conllu, ptb, columns or rows"
         tokenizer = tokenizer_of_kind(
-            folder, TaggingTokenizer, task="pos_tagging", holds="tagged text", options=options
+            folder,
+            TaggingTokenizer,
+            task="pos_tagging",
+            holds="tagged text",
+            shared="their tags and words",
+            options="--format conllu, ptb, columns or rows",
         )
-        for column in COLUMNS:
-            columns.column(column)  # raises if there is none
-        check_same_tokenizer(folder, "their tags and words")
-        for source in folder.sources:
-            if split not in source.splits:
-                continue
-            parts = source.parts(split)
-            types_column = Column("types", parts["types"])
+        types, names = list[IntArray](), dict[str, int]()
+        for source in folder.sources_of(split):
             words = read_symbols(read_bytes(source.path / TYPES_FILE, MAX_BYTES).decode())
             type_ids = [names.setdefault(word, len(names)) for word in words]
-            types.append(np.array(type_ids, np.int64)[types_column.read_all()])
-            tags.append(Column("tags", parts["tags"]).read_all())
-            lengths.append(types_column.lengths)
-        labels = np.concatenate(tags)
+            found = Column("types", source.parts(split)["types"]).read_all()
+            types.append(np.array(type_ids, np.int64)[found])
+        columns = folder.split(split)
+        labels = columns.column("tags").read_all()
         super().__init__(
             tokenizer,
             list(names),
             types=np.concatenate(types),
             tags=np.select([labels == UNSEEN_TAG, labels == UNKNOWN_TAG], [-1, -2], labels),
-            lengths=np.concatenate(lengths).astype(np.int64),
+            lengths=columns.column("types").lengths.astype(np.int64),
         )
-        check_label_ids(folder, self.tags, len(tokenizer.tables.tags))
 
     @cached_property
     def unseen_tags(self) -> list[str]:
         """The tag of each word whose tag the training data does not have."""
         found, words = [], 0
-        for source in self.folder.sources:
-            if self.name not in source.splits:
-                continue
+        for source in self.folder.sources_of(self.name):
             _, _, data, spans = read_source(source, self.name)
             unseen = np.flatnonzero(self.tags[words : words + len(spans)] == -1)
             fields = [data[start:end].decode() for start, end in spans[unseen].tolist()]
@@ -193,9 +181,7 @@ def render_files(
 ) -> list[tuple[str, bytes]]:
     """Name and contents of every file of the split, in order."""
     files, word = [], 0
-    for source in split.folder.sources:
-        if split.name not in source.splits:
-            continue
+    for source in split.folder.sources_of(split.name):
         meta = read_meta(source.path)
         settings = meta.settings
         is_feature = settings.get("format") == "conllu" and settings.get("tag") not in TAG_COLUMNS

@@ -8,16 +8,15 @@ per word; it is read sentence by sentence from a stream, and written back with o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from conllu import parse_token_and_metadata
 from conllu.exceptions import ParseException
 from conllu.models import Token
-from conllu.parser import DEFAULT_FIELDS
+from conllu.parser import DEFAULT_FIELDS, parse_line
 
 from toolkit.common.errors import ToolkitError
 from toolkit.data.text_files import decode_strict, find_text_start, raise_at_line, read_strict_text
@@ -58,21 +57,13 @@ ParsedSentence = tuple[TaggedSentence, int]
 """A sentence without its bytes, whose tag spans are those in the file; and its end in the file."""
 
 
-def attach_source(parsed: Iterator[ParsedSentence], data: bytes) -> Iterator[TaggedSentence]:
-    """Sentences with their bytes, which include the bytes between this sentence and the last.
-
-    The last sentence also gets the bytes after it.
-    """
-    pending: TaggedSentence | None = None
-    reached = 0
-    for sentence, end in parsed:
-        if pending is not None:
-            yield pending
-        spans = [(first - reached, last - reached) for first, last in sentence.tag_spans]
-        pending = sentence._replace(tag_spans=spans, source=data[reached:end])
-        reached = end
-    if pending is not None:
-        yield pending._replace(source=pending.source + data[reached:])
+def attach_source(parsed: Iterable[ParsedSentence], data: bytes) -> Iterator[TaggedSentence]:
+    """Sentences with their bytes, from the end of the last one; the last one has all the rest."""
+    found = list(parsed)
+    edges = [0, *(end for _, end in found[:-1]), len(data)]
+    for (sentence, _), (start, end) in zip(found, pairwise(edges), strict=False):
+        spans = [(first - start, last - start) for first, last in sentence.tag_spans]
+        yield sentence._replace(tag_spans=spans, source=data[start:end])
 
 
 DOCUMENT_START = b"-DOCSTART-"
@@ -133,27 +124,15 @@ def check_columns(
     separator: bytes,
     columns: tuple[int, int],
 ) -> None:
-    """Raise a ToolkitError unless a line has the columns of the lines before it."""
-    name = "tabs" if separator == b"\t" else "single spaces"
-    if len(parts) < 2:
-        raise_at_line(
-            path, number, f"a line must have a word and its tag with {name} between them."
-        )
-    if len(parts) != width:
+    """Raise a ToolkitError unless a line has the columns of the first one, and those needed."""
+    if len(parts) != max(width, *columns):
+        name = "tabs" if separator == b"\t" else "single spaces"
         raise_at_line(
             path,
             number,
-            f"a line must have {width} columns separated by {name}, as the first one, but has "
-            f"{len(parts)}.",
+            f"a line must have {max(width, *columns)} columns separated by {name}, as the first "
+            f"one or as --word-column and --tag-column say, but has {len(parts)}.",
         )
-    for option, column in zip(("--word-column", "--tag-column"), columns, strict=True):
-        if width < column:
-            raise_at_line(
-                path,
-                number,
-                f"{option} {column} requires {column} columns separated by {name}, but the line "
-                f"has {width}.",
-            )
     if not all(parts[column - 1].strip() for column in columns):
         raise_at_line(path, number, "word and tag must not be empty, but one is.")
 
@@ -246,13 +225,11 @@ def stream_conllu(
         if filled and not line.strip():
             yield read_block(block, path, first, options)
             block, first, filled = [], number + 1, False
-    if filled:
-        last = first + len(block)
-        problem = "a blank line must follow the last sentence, but the input ends here. Add one."
+    if block:
+        last = f"{path}:{first + len(block)}"
+        problem = f"{last}: a blank line must follow the last sentence, but the input ends here."
         source = TaggedSentence.empty(b"".join(block))
-        yield first + 1, source, f"{path}:{last}: {problem}"
-    elif block:
-        yield first + 1, TaggedSentence.empty(b"".join(block)), ""
+        yield first + 1, source, f"{problem} Add one." if filled else ""
 
 
 def read_block(
@@ -298,10 +275,6 @@ def replace_sentence_tags(
     return replace_tags(sentence.source, sentence.tag_spans, tags, render).decode(errors="replace")
 
 
-INVALID = ParseException, ValueError
-"""What the package conllu raises; the second for numbers of thousands of digits."""
-
-
 class ConlluOptions(NamedTuple):
     """Options of the CoNLL-U reader."""
 
@@ -339,37 +312,31 @@ def parse_sentence(
     options: ConlluOptions,
 ) -> TaggedSentence:
     """The sentence in these lines, which follow the `first` lines of the file."""
-    words = {n: line for n, line in enumerate(lines, first) if line.strip() and line[0] != "#"}
-    if not words:
-        raise_at_line(
-            path, first + 1, "comments must belong to a sentence, but no word follows them."
-        )
-    starts = list(accumulate((len(line) + 1 for line in byte_lines), initial=0))
     sentence = TaggedSentence.empty(b"".join(line + b"\n" for line in byte_lines))
     column, expected = TAG_COLUMNS.get(options.tag, FEATURES), 1
-    for number, line in words.items():
-        check_ten_columns(path, number + 1, line)
-    tokens = parse_words(path, words, DEFAULT_FIELDS[: column + 1])
-    for token, number in zip(tokens, words, strict=True):
+    starts = accumulate((len(line) + 1 for line in byte_lines), initial=0)
+    rows = enumerate(zip(lines, byte_lines, starts, strict=False), first + 1)
+    for number, (line, data, start) in rows:
+        if not line.strip() or line[0] == "#":
+            continue
+        token = parse_word(path, number, line, DEFAULT_FIELDS[: column + 1])
         if isinstance(token["id"], int):
             if token["id"] != expected:
                 twice = "A line is missing or twice."
                 remedy = "A blank line is missing before it." if token["id"] == 1 else twice
                 wrong = f"must be {expected}, but is {token['id']}"
-                raise_at_line(path, number + 1, f"the word's number {wrong}. {remedy}")
+                raise_at_line(path, number, f"the word's number {wrong}. {remedy}")
             expected += 1
         elif token["id"] is None or token["id"][1] == "-" or not options.empty_nodes:
             continue
         if not token["form"].strip():
-            raise_at_line(
-                path, number + 1, "a word must not be empty, but this one is. Fill in FORM."
-            )
-        fields = byte_lines[number - first].split(b"\t", column + 1)
-        start = starts[number - first] + sum(len(field) + 1 for field in fields[:column])
-        tag = read_tag(path, number + 1, token, options)
-        sentence.add(token["form"], tag, (start, start + len(fields[column])), number + 1)
+            raise_at_line(path, number, "a word must not be empty, but this one is. Fill in FORM.")
+        fields = data.split(b"\t", column + 1)
+        start += sum(len(field) + 1 for field in fields[:column])
+        tag = read_tag(path, number, token, options)
+        sentence.add(token["form"], tag, (start, start + len(fields[column])), number)
     if not sentence.words:
-        raise_at_line(path, min(words) + 1, "a sentence must have a word, but has only ranges.")
+        raise_at_line(path, first + 1, "a sentence must have words, but this one has none.")
     return sentence
 
 
@@ -382,31 +349,22 @@ def find_block_end(lines: Sequence[str], start: int) -> int:
     return end
 
 
-def check_ten_columns(path: Path, number: int, line: str) -> None:
-    """Raise a ToolkitError unless a line has CoNLL-U's ten columns."""
+def parse_word(path: Path, number: int, line: str, fields: tuple[str, ...]) -> Token:
+    """A line of CoNLL-U's ten columns, parsed by the package conllu."""
     columns = line.split("\t")
     if len(columns) != 10:
         found = f"but there are {len(columns)}. Correct the line."
         if len(columns) == 1 and len(line.split()) >= 10:
             found = "but these are separated by spaces. Save the file with its tabs."
         raise_at_line(path, number, f"a word must have 10 columns separated by tabs, {found}")
-    if "  " in line and any("  " in column for column in columns[: FEATURES + 1]):
+    if any("  " in column for column in columns[: FEATURES + 1]):
         raise_at_line(path, number, "a column must not have two spaces in a row, but one has.")
-
-
-def parse_words(path: Path, words: Mapping[int, str], fields: tuple[str, ...]) -> Sequence[Token]:
-    """The words of one sentence, parsed by the package conllu."""
     try:
-        return parse_token_and_metadata("\n".join(words.values()), fields)
-    except INVALID:
-        for number, line in words.items():
-            problem = "a number has thousands of digits"
-            try:
-                parse_token_and_metadata(line, fields)
-            except INVALID as error:
-                problem = str(error) if isinstance(error, ParseException) else problem
-                raise_at_line(path, number + 1, f"a word must be CoNLL-U, but is not: {problem}.")
-        raise
+        return parse_line(line, fields)
+    except (ParseException, ValueError) as error:
+        known = isinstance(error, ParseException)
+        problem = str(error) if known else "a number has thousands of digits"
+        raise_at_line(path, number, f"a word must be CoNLL-U, but is not: {problem}.")
 
 
 def read_tag(path: Path, line: int, token: Token, options: ConlluOptions) -> str:
