@@ -170,11 +170,7 @@ def to_value(field: InputField, value: object, name: str = "") -> str | list[Any
 
 
 def split_at_spaces(text: str) -> list[str]:
-    """The words of a text between spaces, tabs and line ends.
-
-    All other white space belongs to a word, as the no-break space in 10 000, which `str.split`
-    would cut.
-    """
+    """The words between spaces, tabs and line ends; a no-break space belongs to a word (10 000)."""
     return re.findall(r"[^ \t\r\n]+", text)
 
 

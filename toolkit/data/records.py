@@ -53,8 +53,6 @@ class Record(NamedTuple):
     """Its line or row in the source, counted from 0."""
     problem: str = ""
     """Why it is malformed; empty if it is not."""
-    read_bytes: int = 0
-    """Number of bytes of a file chunk that have been read so far."""
 
     @property
     def file(self) -> Path:
@@ -127,24 +125,18 @@ def read_rows(path: Path) -> Iterator[Record]:
 
 def read_text_lines(source: FileChunk | LineStream) -> Iterator[Record]:
     """The lines as texts; in a stream, only the lines that are not UTF-8 have a problem."""
-    for text, number, problem, read_bytes in list_lines(source):
-        yield Record(text, source, number, problem, read_bytes)
-
-
-def list_lines(source: FileChunk | LineStream) -> Iterator[tuple[str, int, str, int]]:
-    """Text, number, problem and bytes read of each line."""
     if isinstance(source, LineStream):
         for number, line in enumerate(source.lines):
             text, problem = decode_line(number + 1, line)
             problem = problem and f"the line is {problem}. Convert it to UTF-8."
-            yield text, number, problem, 0
+            yield Record(text, source, number, problem)
         return
     limit, remedy = source.max_row_bytes, "Shorten it, or raise --max-line-bytes."
     if not limit:
         limit, remedy = MAX_ROW_BYTES, "Divide it into several rows."
     for lines in read_lines(source, limit, strip=False, remedy=remedy):
         for number, text in zip(lines.numbers, lines.lines, strict=True):
-            yield text, number, "", lines.read_bytes
+            yield Record(text, source, number)
 
 
 def decode_line(number: int, line: bytes) -> tuple[str, str]:
@@ -175,7 +167,7 @@ def parse_json(line: Record) -> Record:
             problem = f"expected JSON: {error}. Correct the line."
             if line.number == 0 and (text == "{" or text.startswith("[")):
                 problem = f"expected a JSON value in each line, found one over several. {CONVERT}"
-    return Record(value, line.source, line.number, problem, line.read_bytes)
+    return Record(value, line.source, line.number, problem)
 
 
 def drop_blank_end(
@@ -192,9 +184,8 @@ def drop_blank_end(
 
 def read_tab_cells(source: FileChunk | LineStream) -> Iterator[Record]:
     """The cells of each line, which tabs separate; there are no quotes, as in GLUE."""
-    for text, number, problem, read_bytes in list_lines(source):
-        cells = text.removesuffix("\r").split("\t")
-        yield Record(cells, source, number, problem, read_bytes)
+    for line in read_text_lines(source):
+        yield line._replace(values=line.values.removesuffix("\r").split("\t"))
 
 
 def read_csv_cells(source: FileChunk | LineStream) -> Iterator[Record]:
@@ -210,7 +201,7 @@ def read_csv_cells(source: FileChunk | LineStream) -> Iterator[Record]:
     rows, number = csv.reader(lines(), strict=True), 0
     try:
         for cells in rows:
-            yield Record(cells or [""], source, number, last.problem, last.read_bytes)
+            yield Record(cells or [""], source, number, last.problem)
             number = rows.line_num
     except csv.Error as error:
         raise Record("", source, number).error(
@@ -237,7 +228,7 @@ def name_cells(records: Iterator[Record]) -> Iterator[Record]:
             if not problem:
                 cells = zip(names, record.values, strict=True)
                 values = {name: cell for name, cell in cells if name not in duplicates}
-            yield Record(values, record.source, record.number, problem, record.read_bytes)
+            yield Record(values, record.source, record.number, problem)
 
 
 def read_tsv(source: FileChunk | LineStream) -> Iterator[Record]:
@@ -258,13 +249,11 @@ def read_parquet(source: FileChunk) -> Iterator[Record]:
         groups = [i for i, start in enumerate(starts) if source.start <= start < source.end]
         sizes = [file.metadata.row_group(i).num_rows for i in range(len(starts))]
         first = sum(sizes[: groups[0]]) if groups else 0
-        total, done = sum(sizes[i] for i in groups), 0
         columns = [source.field] if source.field else None
         for batch in file.iter_batches(
             BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False
         ):
-            done += len(batch)
-            yield from to_records(batch, source, first, int(done / total * source.size))
+            yield from to_records(batch, source, first)
             first += len(batch)
 
 
@@ -277,7 +266,7 @@ def read_arrow(source: FileChunk) -> Iterator[Record]:
         first = 0
         for batch in batches:
             selected = batch.select([source.field]) if source.field else batch
-            yield from to_records(selected, source, first, 0)
+            yield from to_records(selected, source, first)
             first += len(batch)
 
 
@@ -330,12 +319,8 @@ def check_column(chunk: FileChunk, names: Sequence[str]) -> None:
         )
 
 
-def to_records(batch: Any, chunk: FileChunk, first: int, read_bytes: int) -> Iterator[Record]:
-    """The rows of a batch of Arrow, which are numbered from `first` on.
-
-    All offsets, indices and texts are checked before a value is read: a wrong one reads other
-    memory.
-    """
+def to_records(batch: Any, chunk: FileChunk, first: int) -> Iterator[Record]:
+    """The rows of a batch, numbered from `first`. Wrong offsets would read other memory."""
     try:
         batch.validate(full=True)
     except import_pyarrow().ArrowInvalid as error:
@@ -345,9 +330,9 @@ def to_records(batch: Any, chunk: FileChunk, first: int, read_bytes: int) -> Ite
             message = "expected UTF-8, but the text has other bytes. Correct the row."
             raise Record(None, chunk, first).error(message) from error
         for number in range(len(batch)):  # up to the malformed row
-            yield from to_records(batch.slice(number, 1), chunk, first + number, read_bytes)
+            yield from to_records(batch.slice(number, 1), chunk, first + number)
     for number, row in enumerate(batch.to_pylist(), first):
-        yield Record(row, chunk, number, "", read_bytes)
+        yield Record(row, chunk, number)
 
 
 def group_starts(file: Any, size: int) -> list[int]:
@@ -426,9 +411,9 @@ def read_row_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]
         numbers += [record.number] * len(new)
         size += len(text)
         if size > BATCH_BYTES:
-            yield LineChunk(lines, record.read_bytes, numbers)
+            yield LineChunk(lines, numbers)
             lines, numbers, size = [], [], 0
-    yield LineChunk(lines, chunk.size, numbers)
+    yield LineChunk(lines, numbers)
 
 
 FOLDER_SUFFIXES = tuple(suffix for suffix in READERS if suffix != ".json")

@@ -78,8 +78,6 @@ class LineChunk(NamedTuple):
     """Consecutive lines."""
 
     lines: list[str]
-    read_bytes: int
-    """Number of bytes of the file chunk that have been read so far."""
     numbers: Sequence[int]
     """Where each line is: its line or row in the file chunk, counted from 0."""
 
@@ -160,9 +158,9 @@ def read_lines(
     """
     number, limit = 0, sys.maxsize if divide else max_line_bytes
     try:
-        for data, read_bytes in _read_blocks(chunk, max_line_bytes, remedy, divide):
+        for data in _read_blocks(chunk, max_line_bytes, remedy, divide):
             lines = split_lines(data, limit, strip=strip, remedy=remedy)
-            yield LineChunk(lines, read_bytes, range(number, number + len(lines)))
+            yield LineChunk(lines, range(number, number + len(lines)))
             number += data.count(b"\n")
     except TextError as error:
         line = count_lines_before(chunk) + number + error.lines_before + 1
@@ -171,11 +169,8 @@ def read_lines(
 
 def _read_blocks(
     chunk: FileChunk, max_line_bytes: int, remedy: str, divide: bool
-) -> Iterator[tuple[bytes, int]]:
-    """Blocks of lines without BOM, and how many bytes of the chunk have been read.
-
-    With `divide`, blocks also end where a piece of a long line does.
-    """
+) -> Iterator[bytes]:
+    """Blocks of lines without BOM; with `divide`, also of pieces of a long line."""
     rest, bom = b"", BOM if chunk.start == 0 else b""
     left = sys.maxsize if is_compressed(chunk.path) else chunk.size
     try:
@@ -194,9 +189,9 @@ def _read_blocks(
                         raise TextError(data.count(b"\n"), f"{message} {remedy}")
                     rest = line[max(ends) :]
                     data = data[: len(data) - len(rest)]
-                yield data, raw.tell() - chunk.start
+                yield data
             if rest:
-                yield rest, raw.tell() - chunk.start
+                yield rest
     except DECOMPRESSION_ERRORS as error:
         raise TextError(
             0, f"cannot read further: {error}. The file is truncated or damaged: copy it again."
@@ -299,10 +294,7 @@ def read_strict_text(path: Path) -> tuple[bytes, str]:
 
 
 def decode_strict(path: Path, data: bytes, lines_before: int = 0) -> str:
-    """The text of an annotated file, or of its lines after the first `lines_before`.
-
-    Line ends become LF, and a BOM is left out.
-    """
+    """The text of an annotated file, or of its lines after the first ones, with LF and no BOM."""
     text = decode_file(path, data, lines_before).replace("\r\n", "\n")
     if "\r" in text:
         line = lines_before + text.count("\n", 0, text.index("\r")) + 1

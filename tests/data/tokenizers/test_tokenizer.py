@@ -43,7 +43,7 @@ def test_missing_tokenizer_files_are_named(tmp_path, missing):
 def test_special_tokens_are_required(tmp_path, special):
     WordLevelTokenizer.from_counts({"a": 1}, size=1).save(tmp_path)
     set_kind(tmp_path, special=special)
-    with pytest.raises(ToolkitError, match=r"must hold a readable dict.txt, tokenizer_config.json"):
+    with pytest.raises(ToolkitError, match=r"must hold the files of a tokenizer"):
         Tokenizer.load(tmp_path)
 
 

@@ -213,10 +213,7 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
         return f"{symbols:,} symbols", {"symbols": symbols}
 
     def report_split(self, split: str, content: Content | None, entry: JsonObject) -> SplitReport:
-        """The report of a split; `entry` is its entry in meta.json.
-
-        A split that was held out of another has no content.
-        """
+        """The report of a split from its entry in meta.json; without content if it was held out."""
         sizes = count_column(next(iter(entry["columns"].values())))
         row = {name: sizes[name] for name in ("items", "tokens")}
         return SplitReport({**sizes, **select_counts(entry)}, row, sizes["items"])

@@ -25,7 +25,7 @@ from toolkit.data.preprocessing.choose_tokenizer import (
 )
 from toolkit.data.preprocessing.input_files import plan_parts
 from toolkit.data.preprocessing.workers import WorkerPool, shared_tokenizer
-from toolkit.data.records import list_lines
+from toolkit.data.records import read_text_lines
 from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import DataFolder, tokenizer_of_kind
@@ -80,8 +80,6 @@ class LineBlock(NamedTuple):
     """Line or row of each in its file, counted from 1."""
     source: list[str]
     target: list[str]
-    read_bytes: int
-    """Bytes of both files that were read for it."""
 
 
 def find_language_file(prefix: Path, language: str, option: str) -> Path:
@@ -99,13 +97,13 @@ def find_language_file(prefix: Path, language: str, option: str) -> Path:
     )
 
 
-NumberedPair = tuple[int, str, str, int]
-"""Line or row from 1, the two sentences, and the bytes of both files that were read so far."""
+NumberedPair = tuple[int, str, str]
+"""Line or row from 1, and the two sentences."""
 
 
 def read_pairs(files: FilePair, max_line_bytes: int) -> Iterator[NumberedPair]:
     """The lines of both files, which must have equally many."""
-    pairs = zip_longest(*(list_lines(whole_file(path, max_line_bytes)) for path in files))
+    pairs = zip_longest(*(read_text_lines(whole_file(path, max_line_bytes)) for path in files))
     for number, (one, other) in enumerate(pairs, 1):
         if one is None or other is None:
             more, counts = 1 + sum(1 for _ in pairs), [number - 1] * 2
@@ -115,18 +113,17 @@ def read_pairs(files: FilePair, max_line_bytes: int) -> Iterator[NumberedPair]:
                 f"{counts[0]:,} and {counts[1]:,}. Line n of one must translate line n of the "
                 f"other; look for a blank line at the end."
             )
-        yield number, one[0].strip(), other[0].strip(), one[-1] + other[-1]
+        yield number, one.values.strip(), other.values.strip()
 
 
 def group_pairs(
     files: FilePair, pairs: Iterator[NumberedPair], size: int = BLOCK_LINES
 ) -> Iterator[LineBlock]:
     """Blocks of `size` pairs."""
-    first = reported = 0
+    first = 0
     while block := list(islice(pairs, size)):
-        lines, source, target, read = map(list, zip(*block, strict=True))
-        yield LineBlock(files, first, lines, source, target, read[-1] - reported)
-        first, reported = first + len(block), read[-1]
+        yield LineBlock(files, first, *map(list, zip(*block, strict=True)))
+        first += len(block)
 
 
 KIND = "parallel"
@@ -176,11 +173,9 @@ def encode_block(folder: Path, block: LineBlock) -> EncodedPairs:
 def limit_pairs(
     block: LineBlock, encoded: EncodedPairs, options: ParallelFormatConfig, *, keep_empty: bool
 ) -> tuple[TokenTexts, TokenTexts, BoolArray, dict[str, int]]:
-    """Leave out or truncate pairs as the options say.
+    """Both sides within the limit, whether each line of the block stays, and counts.
 
     With `keep_empty`, pairs without text on a side stay, so that every line keeps its number.
-    Returns both sides, whether each line of the block stays, and the numbers of pairs that were
-    left out because a side has no text, of pairs that exceed the limit, and of dropped tokens.
     """
     lengths = np.stack([side.lengths for side in encoded])
     filled: BoolArray = np.logical_or(lengths.min(0) > 0, keep_empty)
@@ -306,7 +301,7 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         blocks = (
             it for files in content for it in group_pairs(files, self.read_pairs(split, files))
         )
-        with Progress(f"binarizing {split}", sum_bytes(content), "tokens") as progress:
+        with Progress(f"binarizing {split}", None, "tokens") as progress:
             for block, encoded in job.pool.imap(partial(encode_block, job.folder), blocks):
                 source, target, kept, counts = limit_pairs(
                     block, encoded, self.options, keep_empty=split != "train"
@@ -322,7 +317,7 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
                 counts["unknown"] = int((source.ids == unk).sum())
                 counts["target_unknown"] = int((target.ids == target_unk).sum())
                 yield Block(columns, starts_document, counts)
-                progress.advance(block.read_bytes, len(source.ids) + len(target.ids))
+                progress.advance(len(source.ids) + len(target.ids))
 
     def settings(self, tokenizer: ParallelTokenizer) -> JsonObject:
         return {

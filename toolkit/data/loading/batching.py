@@ -71,13 +71,11 @@ class BatchPlanner:
     where, and the order of the batches, are drawn again every epoch. The cuts depend only on the
     buckets' sizes, so every epoch has the same number of micro-batches.
 
-    With `fills`, a batch has examples of all lengths, which have `max_tokens` tokens or a few less
-    without padding: in a random order, each joins the first of the open batches that has room. Then
-    a bucket is a single length, and it is the lengths that are assigned to batches, once.
+    With `fills`, batches have examples of all lengths, with `max_tokens` tokens or a few less: in a
+    random order, each length joins the first open batch that has room. This is done once.
 
-    With a `curriculum`, examples of a bucket are sorted by their difficulty in its epochs, and
-    batches by the mean of theirs. Equal ones are in a random order. Examples are in batches of
-    similar length as before, each once an epoch.
+    With a `curriculum`, examples of a bucket are sorted by difficulty in its epochs, and batches by
+    the mean of theirs; equal ones are in a random order.
     """
 
     def __init__(

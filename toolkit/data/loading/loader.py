@@ -4,9 +4,8 @@ Each worker has a pipe to the trainer. It collates its requests in order and sen
 a thread of the trainer receives them. Thus a worker that dies closes its pipe, one that hangs is
 noticed by the time that its next batch takes, and neither can block the trainer.
 
-Batches are sent as arrays through the pipe. torch sends tensors through shared memory, which
-containers limit to 64 MB by default, or lack. For batches of up to 1 MB, a copy through a pipe also
-takes less time than mapping each tensor.
+Batches travel through the pipe as arrays: the shared memory that torch uses for tensors is limited
+to 64 MB in containers, and for batches of up to 1 MB a copy takes less time than mapping them.
 """
 
 from __future__ import annotations
@@ -93,10 +92,7 @@ class Worker(Generic[Batch]):
 def serve(
     connection: Connection, of_trainer: Connection, examples: BatchSource[Batch], name: str
 ) -> None:
-    """Answer requests until the trainer is gone.
-
-    Ctrl-C and Slurm signal the whole process group, but the trainer still needs batches.
-    """
+    """Answer requests until the trainer is gone, which alone handles signals."""
     for signal_number in IGNORED_SIGNALS:
         signal.signal(signal_number, signal.SIG_IGN)
     of_trainer.close()
@@ -381,10 +377,7 @@ class BatchLoader(BatchPrefetcher[Batch]):
         return plan.batch(micro_batch) if micro_batch < len(plan) else np.zeros(0, np.int64)
 
     def split_micro_batch(self, epoch: int, micro_batch: int, count: int) -> list[Batch]:
-        """A micro-batch's examples in up to `count` batches, with the same random draws.
-
-        They are not filled, since a part must be smaller than the whole.
-        """
+        """A micro-batch's examples in up to `count` batches, with the same draws and no filler."""
         parts = np.array_split(self.example_ids(epoch, micro_batch), count)
         now = epoch + micro_batch / len(self._planner)
         wanted = [ids for ids in parts if len(ids) or ids is parts[0]]

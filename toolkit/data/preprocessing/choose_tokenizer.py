@@ -103,18 +103,19 @@ def _train_pieces(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> 
     started, items = time.perf_counter(), sample_text(text, c, pool)
     check_some(c, items)
     is_word_piece = c.tokenizer_kind == "wordpiece"
-    what, many = "WordPiece" if is_word_piece else "SentencePiece", "s" * (len(items) != 1)
-    characters = sum(map(len, items)) / 1e6
-    _log(f"training {what} on {len(items):,} item{many}, {characters:.1f} M characters")
-    options: dict[str, object] = {"lowercase": c.lowercase, "vocabulary_size": c.vocab_size}
-    options["character_coverage"] = c.character_coverage
+    what, characters = "WordPiece" if is_word_piece else "SentencePiece", sum(map(len, items))
+    _log(f"training {what} on {len(items):,} items, {characters / 1e6:.1f} M characters")
+    options: dict[str, object] = {
+        "lowercase": c.lowercase,
+        "vocabulary_size": c.vocab_size,
+        "character_coverage": c.character_coverage,
+    }
     if not is_word_piece:
         options["algorithm"] = c.sentencepiece_type
         options["split_digit_commas"] = c.split_digit_commas
     train: Callable[..., Tokenizer] = resolve_name(TRAINERS[c.tokenizer_kind])
     tokenizer = train(items, **options)
-    words = tokenizer.vocabulary
-    pieces = len(words) - len({*words.special, *([words.unk] if is_word_piece else [])})
+    pieces = len(tokenizer.vocabulary) - 4 - is_word_piece  # special ones; [UNK] is one of them
     short = f"; the text has no more, {c.vocab_size} were requested"
     seconds = time.perf_counter() - started
     _log(f"trained {pieces} {what} pieces in {seconds:.1f} s{short * (pieces < c.vocab_size)}")
@@ -188,10 +189,7 @@ class TrainingText(NamedTuple):
 
 
 def sample_text(text: TrainingText, config: PreprocessConfig, pool: WorkerPool) -> list[str]:
-    """Items to learn pieces from, spread evenly over the text.
-
-    They have about `sentencepiece_megabytes`, or more if each part is too short for an item.
-    """
+    """Items to learn pieces from, spread evenly: about `sentencepiece_megabytes`, at least one."""
     size = sum(estimate_bytes(chunk) for part in text.parts for chunk in part)
     limit = config.sentencepiece_megabytes * 1e6
     fraction = min(1.0, limit / size) if limit else 1.0

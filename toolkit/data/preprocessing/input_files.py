@@ -183,7 +183,6 @@ class ItemBatch(NamedTuple):
     """Document of each item; 0 continues the document before the chunk."""
     lines: list[int]
     """Line or row of the chunk, counted from 0, where the item or its paragraph starts."""
-    read_bytes: int
 
 
 def read_items(chunk: FileChunk, segment_by: str, max_line_bytes: int) -> Iterator[ItemBatch]:
@@ -216,13 +215,13 @@ def _row_documents(
 ) -> Iterator[ItemBatch]:
     """Each row is a document, in which blank lines only end paragraphs."""
     for chunk in chunks:
-        batch = ItemBatch([], [], [], chunk.read_bytes)
+        batch = ItemBatch([], [], [])
         numbered = zip(chunk.numbers, chunk.lines, strict=True)
         for number, row in groupby(numbered, key=itemgetter(0)):
             lines = [line for _, line in row]
             items = [line for line in lines if line]
             if segment_by != "lines":
-                text = [LineChunk(lines, 0, range(len(lines)))]
+                text = [LineChunk(lines, range(len(lines)))]
                 found = _paragraphs(text, document, sentences=segment_by == "sentences")
                 items = [item for part in found for item in part.items]
             batch.items.extend(items)
@@ -245,7 +244,7 @@ def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[ItemBatch]:
                 inside = True
             elif inside:
                 document, inside = document + 1, False
-        yield ItemBatch(items, documents, lines, chunk.read_bytes)
+        yield ItemBatch(items, documents, lines)
 
 
 PARAGRAPH_CHARACTERS = 1 << 19
@@ -260,7 +259,7 @@ def _paragraphs(
     """
     split = split_sentences if sentences else lambda paragraph: [paragraph]
     pending: list[str] = []
-    read_bytes = first = size = 0
+    first = size = 0
     for chunk in chunks:
         items: list[str] = []
         lines: list[int] = []
@@ -275,10 +274,9 @@ def _paragraphs(
                 items += new
                 lines += [first] * len(new)
                 pending, size = [last] if last else [], len(last)
-        read_bytes = chunk.read_bytes
-        yield ItemBatch(items, [document] * len(items), lines, read_bytes)
+        yield ItemBatch(items, [document] * len(items), lines)
     items = split(" ".join(pending)) if pending else []
-    yield ItemBatch(items, [document] * len(items), [first] * len(items), read_bytes)
+    yield ItemBatch(items, [document] * len(items), [first] * len(items))
 
 
 PART_BYTES = 2 << 20

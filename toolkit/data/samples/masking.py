@@ -7,7 +7,7 @@ on the batch around a sentence, nor on padding, nor on the process that makes th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -35,9 +35,8 @@ from toolkit.data.storage.column_files import Column
 from toolkit.data.tokenizers.vocabulary import Vocabulary
 
 EVALUATION = -1  # in place of the epoch if masks must be the same every time
-SELECT, DECIDE, REPLACE, SPANS, SAMPLE, MODE, UNITS = range(
-    7
-)  # draws: each has its own random stream
+SELECT, DECIDE, REPLACE, SPANS, SAMPLE, MODE, UNITS = range(7)
+"""Draws: each has its own random stream."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,8 @@ def exact(c: MaskingContext) -> MaskedPositions:
 def frequency(c: MaskingContext) -> MaskedPositions:
     """As many as by `exact`, drawn one after the other in proportion to their weights.
 
-    These are f^-a for a token that occurs f times in the training text, with a = 1/2 in Lample and
-    Conneau (2019, section 3.3), whose code draws from all sentences of a batch together. The same
-    as the smallest -log(u) / w (Efraimidis and Spirakis 2006).
+    These are f^-a for a token that occurs f times in the training text (Lample and Conneau 2019,
+    section 3.3: a = 1/2). The same as the smallest -log(u) / w (Efraimidis and Spirakis 2006).
     """
     if c.options.weights is None:
         return exact(c)
@@ -238,8 +236,7 @@ def span(c: MaskingContext) -> MaskedPositions:
 def _take_runs(c: MaskingContext, budget: IntArray, attempts: int) -> IntArray | None:
     """Positions taken in this many attempts, rows back to back; None if a row has too few.
 
-    Attempts follow each other, but are computed all at once: an attempt counts unless its anchor
-    lies in an earlier run that counts, which settles within a few rounds.
+    All are computed at once: one counts unless its anchor lies in an earlier run that counts.
     """
     anchors, starts, ends = _draw_runs(c, attempts)
     # earlier attempt, later attempt, sentence: the longest axis last
@@ -367,7 +364,7 @@ class PositionMasking(MaskingOptions):
 
     def apply(self, sentences: SentenceBatch, noise: HashNoise) -> tuple[IntArray, MaskedPositions]:
         """Position ids as the model sees them, B x S, and the selected positions."""
-        noise = HashNoise(derive_seed(noise.seed, POSITIONS), noise.epoch, noise.ids)
+        noise = replace(noise, seed=derive_seed(noise.seed, POSITIONS))
         selected = span(MaskingContext(sentences, sentences.candidates, noise, self))
         visible = np.tile(np.arange(sentences.tokens.shape[1]), (len(sentences.tokens), 1))
         draw = noise.at(DECIDE, selected.rows, selected.decision_ids)
@@ -389,13 +386,11 @@ class PositionMasking(MaskingOptions):
 def shuffle_runs(
     rows: IntArray, positions: IntArray, run: IntArray, sizes: IntArray, noise: HashNoise
 ) -> IntArray:
-    """Each run's positions in an order that is drawn again until it is not the identity.
+    """Each run's positions in a uniformly random order other than the identity.
 
-    `run` is the number of the run, from 0, that each position belongs to, `sizes` the positions per
-    run. Uniform over the other orders; a run of one keeps its position.
+    `run` is the number of each position's run, from 0. A run of one keeps its position.
     """
-    order, draw = positions.copy(), ORDERS
-    unchanged = sizes[run] > 1
+    order, draw, unchanged = positions.copy(), ORDERS, sizes[run] > 1
     while unchanged.any():
         left, at = run[unchanged], positions[unchanged]
         keys = noise.at(draw, rows[unchanged], at)

@@ -117,10 +117,7 @@ class Column:
         return sum(part.documents for part in self.parts)
 
     def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
-        """Values at a grid of element indices (rows, width), row r within starts[r] .. ends[r].
-
-        No row crosses a part.
-        """
+        """`ColumnPart.take` over all parts; no row crosses one."""
         owners = np.searchsorted(self.part_offsets, starts, side="right") - 1
         order = np.argsort(owners, kind="stable")
         offsets = self.part_offsets[owners[order]]

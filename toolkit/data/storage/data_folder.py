@@ -135,10 +135,7 @@ class DataFolder:
 
 
 def open_folder(path: Path, languages: LanguagePair | None = None) -> FolderSource:
-    """A folder of toolkit-preprocess or of fairseq-preprocess, depending on its files.
-
-    `languages` selects one of several pairs of a fairseq folder, and its direction.
-    """
+    """A folder of toolkit-preprocess, or of fairseq-preprocess with one of several `languages`."""
     return FairseqFolder(path, languages) if is_fairseq_folder(path) else ToolkitFolder(path)
 
 
@@ -161,10 +158,7 @@ class Corpora:
 
     @classmethod
     def open(cls, *arguments: str, languages: LanguagePair | None = None) -> Corpora:
-        """Check the headers and sizes of every folder, and that all share one vocabulary.
-
-        `languages` selects one of several pairs of fairseq folders, and its direction.
-        """
+        """Check the headers and sizes of every folder, and that all share one vocabulary."""
         paths = [[p for p in argument.split(SHARD_SEPARATOR) if p] for argument in arguments]
         if not paths or not all(paths):
             raise ToolkitError("a data folder is required. Name one or more.")
@@ -237,10 +231,7 @@ def tokenizer_of_kind(
     shared: str,
     options: str,
 ) -> AnyTokenizer:
-    """The tokenizer of the data, which must be of its kind, and the same in all folders.
-
-    `shared` names what would differ.
-    """
+    """The tokenizer of the data, of its kind; else, or if folders differ in `shared`, raise."""
     check_kind(folder, kind.kind, task=task, holds=holds, options=options)
     for source in folder.sources[1:]:
         if source.load_tokenizer().fingerprint != folder.tokenizer.fingerprint:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache, cached_property
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,7 @@ TRIAL = " ".join(map(chr, [*range(1, 0x250), *range(0x250, 0xD800, 0x100), 0x1F6
 
 
 class LibraryTokenizer(Tokenizer):
-    """A tokenizer whose subwords and offsets come from the package tokenizers.
-
-    Texts are encoded one by one: encode_batch would start its own threads in every worker.
-    """
+    """Subwords and offsets by the package tokenizers, text by text: its batches start threads."""
 
     backend: HfTokenizer
 
@@ -71,11 +68,7 @@ class LibraryTokenizer(Tokenizer):
         return self.backend.decode(list(ids), skip_special_tokens=False).strip()
 
     def _encode_word_rest(self, backend: HfTokenizer, text: str) -> list[int]:
-        """Ids of text whose first word continues the word before it, with a WordPiece model.
-
-        Only letters and digits continue a word, not punctuation, white space or a Chinese
-        character.
-        """
+        """Ids of text whose first word, of letters and digits, continues the word before it."""
         encoding, normalizer = backend.encode(text, add_special_tokens=False), backend.normalizer
         start, end = encoding.word_to_chars(0) or (0, 0)
         word = normalizer.normalize_str(text[:end]) if normalizer else text[:end]
@@ -89,12 +82,13 @@ class LibraryTokenizer(Tokenizer):
         """The pieces with ##, which here also begin a word."""
         pieces = {s: i for s, i in self.backend.get_vocab().items() if s.startswith(WORD_REST)}
         first = {piece.removeprefix(WORD_REST): i for piece, i in pieces.items()}
-        unknown = {SPECIAL["unk"]: self.vocabulary.unk}
-        return models.WordPiece(
-            {**first, **pieces, **unknown},
-            unk_token=SPECIAL["unk"],
-            max_input_chars_per_word=MAX_WORD_CHARACTERS,
-        )
+        return word_piece_model({**first, **pieces, SPECIAL["unk"]: self.vocabulary.unk})
+
+
+def word_piece_model(ids: dict[str, int]) -> models.WordPiece:
+    """BERT's model with these pieces."""
+    unknown, limit = SPECIAL["unk"], MAX_WORD_CHARACTERS
+    return models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=limit)
 
 
 class WordPieceTokenizer(LibraryTokenizer):
@@ -109,11 +103,7 @@ class WordPieceTokenizer(LibraryTokenizer):
     def __init__(self, vocabulary: Vocabulary, *, lowercase: bool) -> None:
         super().__init__(vocabulary, lowercase=lowercase)
         ids = {symbol: i for i, symbol in enumerate(vocabulary.symbols)}
-        self.backend = HfTokenizer(
-            models.WordPiece(
-                ids, unk_token=SPECIAL["unk"], max_input_chars_per_word=MAX_WORD_CHARACTERS
-            )
-        )
+        self.backend = HfTokenizer(word_piece_model(ids))
         self.backend.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
         self.backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         self.backend.decoder = decoders.WordPiece()
@@ -122,8 +112,8 @@ class WordPieceTokenizer(LibraryTokenizer):
     def from_file(cls, path: Path | str, *, lowercase: bool) -> WordPieceTokenizer:
         """BERT's vocab.txt: line i is piece i."""
         path, line_of = Path(path), dict[str, int]()
-        lines = read_text(path).removesuffix("\n").split("\n")
-        for number, symbol in enumerate((line.removesuffix("\r") for line in lines), 1):
+        lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
+        for number, symbol in enumerate(lines, 1):
             if not symbol.strip() or symbol in line_of:
                 found = f"that of line {line_of[symbol]}" if symbol in line_of else "a blank line"
                 raise_at_line(
@@ -155,7 +145,7 @@ class WordPieceTokenizer(LibraryTokenizer):
         character_coverage: float = 0.9995,
     ) -> WordPieceTokenizer:
         symbols = train_word_pieces(
-            [split_long_words(line) for line in lines],
+            [*map(split_long_words, lines)],
             vocab_size=vocabulary_size,
             character_coverage=character_coverage,
             lowercase=lowercase,
@@ -164,9 +154,8 @@ class WordPieceTokenizer(LibraryTokenizer):
 
     def _encode_after_special(self, text: str, special: int) -> list[int]:
         """A letter right after a mask continues the word with ##."""
-        if special != self.vocabulary.mask:
-            return self.encode(text)
-        return self._encode_word_rest(self.backend, text)
+        is_mask = special == self.vocabulary.mask
+        return self._encode_word_rest(self.backend, text) if is_mask else self.encode(text)
 
     @classmethod
     def _restore(
@@ -193,10 +182,8 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         self.backend.encode_special_tokens = True
         ids = self.backend.get_vocab(with_added_tokens=True)
         count = max(ids.values(), default=-1) + 1 if rows is None else rows
-        symbols = [f"[no symbol {number}]" for number in range(count)]
-        for symbol, number in ids.items():
-            if number < count:
-                symbols[number] = symbol
+        names = {number: symbol for symbol, number in ids.items()}
+        symbols = [names.get(number, f"[no symbol {number}]") for number in range(count)]
         ordinary = [symbol for i, symbol in enumerate(symbols) if i not in roles.values()]
         # the mark of most symbols, since any may also be an ordinary letter; empty if none is used
         marks = [it for it in MARKS if uses_mark(ordinary, it)]
@@ -272,10 +259,7 @@ class HuggingFaceTokenizer(LibraryTokenizer):
 
 @contextmanager
 def library_errors(*, quiet: bool = False) -> Iterator[None]:
-    """Turn errors and panics of the package tokenizers, which are no Exception, into one line.
-
-    With `quiet`, what a panic prints on standard error is dropped.
-    """
+    """Turn errors and panics of the package tokenizers into one line; `quiet` drops its output."""
     try:
         with silence_stderr() if quiet else nullcontext():
             yield
@@ -317,21 +301,18 @@ def train_word_pieces(
 ) -> list[str]:
     """Special tokens, characters, then the most frequent pairs of pieces, merged again and again.
 
-    Google never published BERT's own training; the package tokenizers uses byte-pair merges
-    (Sennrich et al. 2016). It numbers characters in memory order; listing them by frequency first
-    makes the vocabulary a function of the text.
+    BERT's own training is unpublished; the package tokenizers uses byte-pair merges (Sennrich et
+    al. 2016). Listing the characters first makes the vocabulary a function of the text.
     """
     normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     counts = Counter[str]()
     for item in items:
         counts.update(normalizer.normalize_str(item))
-    known = [(-count, letter) for letter, count in counts.items() if not letter.isspace()]
-    letters, remaining = [], -character_coverage * sum(count for count, _ in known)
-    for count, letter in sorted(known):  # the most frequent ones that cover this fraction
-        if remaining <= 0:
-            break
-        letters.append(letter)
-        remaining += count
+    known = sorted((-count, letter) for letter, count in counts.items() if not letter.isspace())
+    before = accumulate((-count for count, _ in known), initial=0)
+    enough = character_coverage * -sum(count for count, _ in known)
+    # the most frequent ones that cover this fraction
+    letters = [it for seen, (_, it) in zip(before, known, strict=False) if seen < enough]
     fixed = [*SPECIAL.values(), *letters, *(WORD_REST + letter for letter in letters)]
     size = vocab_size + len(SPECIAL)
     if len(fixed) > size:

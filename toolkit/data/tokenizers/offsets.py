@@ -37,10 +37,7 @@ def lower_without_accents(text: str) -> str:
 
 
 def replace_line_breaks(text: str) -> str:
-    """Replace tabs and all line breaks by spaces, which keeps the offsets of all characters.
-
-    Surrogates and NUL, which JSON can encode but no text contains, become replacement characters.
-    """
+    """Replace tabs, line breaks, surrogates and NUL, which keeps the offsets of all characters."""
     return re.sub("[\0\ud800-\udfff]", "\ufffd", re.sub(LINE_BREAKS, " ", text))
 
 
@@ -73,10 +70,7 @@ def clean_texts(texts: Iterable[object]) -> list[str]:
 
 
 def split_long_words(item: str) -> str:
-    """Split words after MAX_WORD_CHARACTERS, and keep each distinct part of a word once.
-
-    Training does not end in reasonable time on a word of a million characters.
-    """
+    """Split words after MAX_WORD_CHARACTERS, and keep each part once: training would take hours."""
     if len(item) <= MAX_WORD_CHARACTERS:
         return item
     size = MAX_WORD_CHARACTERS

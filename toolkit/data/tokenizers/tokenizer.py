@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain, groupby
-from pathlib import Path, PurePath
+from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import ClassVar
@@ -18,14 +18,14 @@ import numpy as np
 
 from toolkit.common.arrays import IntArray, UInt8, pack_rows
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import read_bytes
+from toolkit.common.files import is_inside, read_bytes
 from toolkit.common.json_files import (
     Count,
     FilePath,
-    JsonError,
     JsonObject,
     convert,
     decode,
+    name_file,
     read_json,
     write_json,
 )
@@ -104,10 +104,7 @@ class Tokenizer(ABC):
         return pack_rows(self._segment(lines))
 
     def encode_counting_words(self, lines: Sequence[str]) -> tuple[IntArray, IntArray, UInt8]:
-        """`encode_lines`, and the number of words that start in each token.
-
-        Words are separated by white space, as `wc -w` counts them.
-        """
+        """`encode_lines`, and the number of words (as of `wc -w`) that start in each token."""
         if self.word_by_word and type(self).encode_lines is Tokenizer.encode_lines:
             return self._words.encode_counting_words(lines)
         ids, lengths, starts, _ = self.encode_with_offsets(lines)
@@ -179,8 +176,7 @@ class Tokenizer(ABC):
 
     def encode(self, text: str) -> list[int]:
         """Ids of the text, without special tokens."""
-        ids, _ = self.encode_lines([text])
-        return ids.tolist()
+        return self.encode_lines([text])[0].tolist()
 
     def encode_words(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Like `encode_lines`, for words that follow another word of their sentence."""
@@ -257,13 +253,11 @@ class Tokenizer(ABC):
     def load(folder: Path | str) -> Tokenizer:
         """The tokenizer of a data folder or a checkpoint, of any kind."""
         folder = Path(folder)
-        files = Tokenizer.files
         try:
             settings = read_json(folder / TOKENIZER_CONFIG_FILE, JsonObject, REMEDY)
             symbols = read_symbols(read_bytes(folder / SYMBOLS_FILE).decode())
-            tokenizer_class = find_tokenizer_class(settings["kind"], folder)
-            files = tokenizer_class.files
             settings["special"] = convert(settings["special"], dict[str, Count])
+            tokenizer_class = find_tokenizer_class(settings["kind"], folder)
             tokenizer = tokenizer_class._restore(folder, settings, symbols)
             tokenizer.columns = convert(settings.get("columns", {}), dict[str, str])
             return tokenizer
@@ -271,8 +265,7 @@ class Tokenizer(ABC):
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ToolkitError(
-                f"{folder} must hold a readable {', '.join(files)}, but does not ({error}). "
-                f"{REMEDY}"
+                f"{folder} must hold the files of a tokenizer, but does not ({error}). {REMEDY}"
             ) from error
 
 
@@ -305,19 +298,14 @@ def pack_tokenizer(tokenizer: Tokenizer) -> bytes:
 
 def unpack_tokenizer(content: bytes) -> Tokenizer:
     """The tokenizer that `pack_tokenizer` wrote; names with folders above are errors."""
-    try:
+    remedy = "Export the model again."
+    with name_file(Path(TOOLKIT_TOKENIZER_FILE), remedy):
         files = decode(content, dict[FilePath, bytes])
-    except JsonError:
-        files = {}
-    paths = [PurePath(name) for name in files]
-    if not files or any(len(it.parts) > 2 or it.anchor or ".." in it.parts for it in paths):
-        raise ToolkitError(
-            f"{TOOLKIT_TOKENIZER_FILE} must have the files of a tokenizer, but does not. Export "
-            f"the model again."
-        )
     with TemporaryDirectory() as folder:
         for name, data in files.items():
             path = Path(folder, name)
+            if not is_inside(path, Path(folder)):
+                raise ToolkitError(f"{TOOLKIT_TOKENIZER_FILE} must not hold {name}. {remedy}")
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(data)
         return Tokenizer.load(folder)
@@ -337,9 +325,6 @@ class WrappedTokenizer(Tokenizer):
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         return self.inner.encode_lines(lines)
-
-    def encode_words(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:
-        return self.inner.encode_words(words)
 
     def encode_with_offsets(self, lines: Sequence[str]) -> TokenOffsets:
         return self.inner.encode_with_offsets(lines)
@@ -381,10 +366,7 @@ def restore_inner(folder: Path, settings: JsonObject, symbols: Sequence[str]) ->
 
 
 class ParallelTokenizer(WrappedTokenizer):
-    """Reads source text as `inner` does; `target` is the tokenizer of the other language.
-
-    With a joined vocabulary, `target` is the inner tokenizer.
-    """
+    """Reads source text as `inner` does, and the other language as `target`, or as `inner` too."""
 
     kind = "parallel"
 

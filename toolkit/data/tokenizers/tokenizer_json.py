@@ -20,8 +20,7 @@ from toolkit.data.tokenizers.vocabulary import ROLES
 
 MAX_BYTES = 128 << 20  # a tokenizer of 250,000 pieces has 17 MiB
 VOCABULARY_FILE, OLD_SETTINGS_FILE = "vocab.txt", "special_tokens_map.json"
-ROLE_SETTINGS = {"pad": "pad_token", "cls": "cls_token", "sep": "sep_token", "mask": "mask_token"}
-ROLE_SETTINGS |= {"unk": "unk_token"}
+ROLE_SETTINGS = {role: f"{role}_token" for role in ROLES}
 USUAL_NAMES = {role: [SPECIAL[role], f"<{role}>", f"<|{role}|>"] for role in ROLES}
 USUAL_NAMES["cls"] += ["<s>", "<bos>", "[BOS]"]
 USUAL_NAMES["sep"] += ["</s>", "<eos>", "[EOS]"]

@@ -28,10 +28,7 @@ ROLES = ("pad", "cls", "sep", "mask", "unk")
 
 
 def uses_mark(symbols: Sequence[str], mark: str) -> bool:
-    """Whether the mark is a separate symbol or starts a tenth of the symbols.
-
-    Otherwise it is an ordinary letter of a few symbols.
-    """
+    """Whether the mark is a symbol or starts a tenth of them; else it is a letter of a few."""
     return mark in symbols or 10 * sum(it.startswith(mark) for it in symbols) >= len(symbols) > 0
 
 

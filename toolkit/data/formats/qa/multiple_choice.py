@@ -83,10 +83,7 @@ def read_race(path: Path, max_bytes: int, *, answers_required: bool) -> Question
 
 
 def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
-    """Passages in the order of their numbers, and the names of other files.
-
-    Operating systems leave files in folders, such as .DS_Store and ._1.txt.
-    """
+    """Passages in the order of their numbers, and the names of other files, such as .DS_Store."""
     if path.is_file():
         return [path], []
     everything = [file for file in path.rglob("*") if file.is_file()]

@@ -122,9 +122,8 @@ class SquadReader:
             return None
         check_size(f"{self.path}:{location}", "a context", context, self.max_bytes)
         if questions and not context.strip():
-            what = (
-                f"the context must hold text, but is blank, and has {len(questions):,} questions."
-            )
+            count = f"{len(questions):,} question{'s' * (len(questions) > 1)}"
+            what = f"the context must hold text, but is blank, and has {count}."
             self.add_problem(location, what, kept=self.evaluated, lost=len(questions))
             questions = questions if self.evaluated else []
         kept = list[SpanQuestion]()
@@ -134,10 +133,8 @@ class SquadReader:
 
     def finish(self, passages: Sequence[Passage]) -> QuestionSource:
         """The passages that were read, with what was seen in them."""
-        note = (
-            f"{self.moved_answers:,} answers moved by one or two characters to where their text is"
-        )
-        notes = [note] if self.moved_answers else []
+        note = "answers moved by one or two characters to where their text is"
+        notes = [f"{self.moved_answers:,} {note}"] if self.moved_answers else []
         return QuestionSource(self.path, passages, self.problems, notes, self.has_unanswerable)
 
     def add_problem(self, where: str, what: str, *, kept: bool = False, lost: int = 1) -> None:
@@ -162,7 +159,8 @@ class SquadReader:
 
     def parse_question(self, name: str, where: str, question: Any, context: str) -> SpanQuestion:
         """Raises ValueError for malformed answers."""
-        unanswerable, values = question.get("is_impossible", False), question.get("answers") or []
+        unanswerable, values = question.get("is_impossible", False), question.get("answers")
+        values = [] if values is None else values
         if not isinstance(unanswerable, bool) or not isinstance(values, list):
             raise ValueError("'answers' must be a list and 'is_impossible' true or false.")
         self.has_unanswerable |= unanswerable

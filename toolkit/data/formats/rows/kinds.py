@@ -116,10 +116,7 @@ class ClassifiedRows(
 
 
 class TaggedRows(LabeledRows[list[TaggedFile], TaggingTokenizer], TaggingFormat):
-    """A list of words, or a text with spaces, and a list of their tags.
-
-    A row becomes the lines of a file of columns, which is the source that predictions change.
-    """
+    """Words, as a list or with spaces, and a list of their tags: lines of a file of columns."""
 
     options: RowsConfig
     naming = "--words-column and --tags-column"
@@ -338,7 +335,7 @@ class TranslatedRows(LabeledRows[list[FilePair], ParallelTokenizer], ParallelFor
             record = record._replace(values=dict(record.values[NESTED]))
         texts = self.read_values(record, self.fields)
         source, target = (to_single_line(texts[name]).strip() for name in self.languages)
-        return record.line, source, target, record.read_bytes
+        return record.line, source, target
 
     def choose_one(
         self,

@@ -27,10 +27,7 @@ MISSING_TAG = "_"
 
 
 class TaggedSentence(NamedTuple):
-    """The words of a sentence, and its bytes.
-
-    The bytes of all sentences of a file, back to back, are the file.
-    """
+    """The words of a sentence, and its bytes; those of all sentences together are the file."""
 
     words: list[str]
     tags: list[str]
