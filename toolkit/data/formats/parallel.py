@@ -231,7 +231,8 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         return pairs
 
     def max_workers(self, splits: Mapping[str, list[FilePair]]) -> int:
-        size = sum(map(sum_bytes, splits.values()))
+        pairs = (pair for content in splits.values() for pair in content)
+        size = sum(path.stat().st_size for path in {path for pair in pairs for path in pair})
         return 1 if size < ONE_PROCESS_BYTES else size
 
     def choose_tokenizer(
@@ -357,11 +358,6 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         notes = [f"{split}: {long:,} pairs too long, {handled}"] if long else []
         total = tokens + target_tokens
         return SplitReport({**record, **select_counts(entry)}, row, total, notes)
-
-
-def sum_bytes(pairs: Sequence[FilePair]) -> int:
-    """Bytes of all files."""
-    return sum(path.stat().st_size for path in {path for pair in pairs for path in pair})
 
 
 def encode_bytes(lines: Sequence[str]) -> tuple[AnyArray, IntArray]:

@@ -90,16 +90,25 @@ class BatchPlanner:
         fills: bool = False,
         curriculum: Curriculum | None = None,
     ) -> None:
+        if len(lengths) == 0:
+            raise ToolkitError(
+                "there are no examples to make batches of. Choose another split or other data."
+            )
         if max_tokens is None and batch_size is None:
             batch_size = DEFAULT_BATCH_SIZE
-        _check_lengths(lengths, max_tokens)
+        if max_tokens is not None and (longest := int(lengths.max())) > max_tokens:
+            raise ToolkitError(
+                f"max_tokens must be at least the length of the longest example, but is "
+                f"{max_tokens} and example {int(lengths.argmax())} has {longest} tokens. Raise "
+                f"--max-tokens, or lower --tokens-per-sample."
+            )
         self._seed = int(mix(seed, int(compute_fingerprint(fingerprint)[:16], 16)))
-        bucket, longest = _to_buckets(lengths, exact=fills)
+        bucket, bucket_lengths = _to_buckets(lengths, exact=fills)
         self._copies = WeightedCopies(bucket, corpus_weights) if corpus_weights else None
         self._bucket = self._copies.bucket if self._copies else bucket
         self._curriculum, self._example_bucket = curriculum, bucket
         sizes = self._copies.sizes if self._copies else np.bincount(bucket)
-        rising = np.repeat(longest, sizes)
+        rising = np.repeat(bucket_lengths, sizes)
         self.shape: BatchShape | None = None
         """Of all batches, if they are filled."""
         self.filler = 0.0
@@ -169,20 +178,6 @@ def option_values(config: Any) -> tuple[object, ...]:
     """The values of a configuration, without LATER options that have their default."""
     pairs = zip(fields(config), astuple(config), strict=True)
     return tuple(it for of, it in pairs if it != of.default or not LATER.keys() & of.metadata)
-
-
-def _check_lengths(lengths: IntArray, max_tokens: int | None) -> None:
-    if len(lengths) == 0:
-        raise ToolkitError(
-            "there are no examples to make batches of. Choose another split or other data."
-        )
-    longest = int(lengths.max())
-    if max_tokens is not None and longest > max_tokens:
-        raise ToolkitError(
-            f"max_tokens must be at least the length of the longest example, but is {max_tokens} "
-            f"and example {int(lengths.argmax())} has {longest} tokens. Raise --max-tokens, or "
-            f"lower --tokens-per-sample."
-        )
 
 
 def _to_buckets(

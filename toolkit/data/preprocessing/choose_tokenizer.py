@@ -20,6 +20,7 @@ from toolkit.config.declared import to_flag
 from toolkit.config.values import locate_checkpoint
 from toolkit.data.preprocessing.input_files import estimate_bytes, plan_parts, read_items
 from toolkit.data.preprocessing.workers import WorkerPool
+from toolkit.data.records import MAX_ROW_BYTES
 from toolkit.data.storage.meta import load_checked_tokenizer
 from toolkit.data.text_files import FileChunk
 from toolkit.data.tokenizers.huggingface import SPECIAL, WordPieceTokenizer
@@ -68,15 +69,12 @@ def choose_tokenizer_for_texts(
     """
     if config.vocabulary_option:
         return unwrap_tokenizer(choose_tokenizer(config, TrainingText((), "lines", 0), pool))
-    path, max_line_bytes = folder / TEXT_FILE, config.max_line_bytes
+    path = folder / TEXT_FILE
     with path.open("wb") as file:
-        for text in texts:
-            line = replace_line_breaks(text).encode()
-            max_line_bytes = max(max_line_bytes, len(line))
-            file.write(line + b"\n")
+        file.writelines(replace_line_breaks(text).encode() + b"\n" for text in texts)
     try:
         parts = plan_parts([path], "lines") if path.stat().st_size else []
-        return choose_tokenizer(config, TrainingText(parts, "lines", max_line_bytes), pool)
+        return choose_tokenizer(config, TrainingText(parts, "lines", MAX_ROW_BYTES), pool)
     finally:
         path.unlink()
 

@@ -84,8 +84,6 @@ class DataFolder:
     @classmethod
     def open(cls, *paths: Path | str) -> DataFolder:
         """Check headers, sizes and digests, and that all folders share one vocabulary."""
-        if not paths:
-            raise ToolkitError("a data folder is required. Name one or more.")
         return cls([open_folder(Path(path)) for path in paths])
 
     @cached_property

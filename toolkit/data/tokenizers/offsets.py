@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +93,8 @@ class WordCache:
         self._clear()
 
     def _clear(self) -> None:
-        self._rows = _WordRows()
+        self._rows = defaultdict[str, int]()
+        self._rows.default_factory = self._rows.__len__  # numbers in order of first appearance
         self._ids, self._starts = array("i"), array("q", [0])
         self._sizes = array("i")
 
@@ -118,10 +120,10 @@ class WordCache:
 
     def _number(self, words: Sequence[str]) -> IntArray:
         """The rows of the words. New ones are segmented; if that fails, their numbers go too."""
+        known = len(self._rows)
         try:
             rows = np.fromiter(map(self._rows.__getitem__, words), np.int64, len(words))
-            if self._rows.new:
-                new, self._rows.new = self._rows.new, []
+            if new := [*islice(reversed(self._rows), len(self._rows) - known)][::-1]:
                 segmented, start = self._segment(new), self._starts.pop()
                 self._ids.extend(chain.from_iterable(segmented))
                 self._starts.extend(accumulate(map(len, segmented), initial=start))
@@ -145,17 +147,6 @@ def count_word_starts(
     places, filled = np.clip(tokens, first, last), last >= first
     counts = np.bincount(places[filled], sizes[filled], int(ends[-1]) if len(ends) else 0)
     return np.minimum(counts, 255).astype(np.uint8)
-
-
-class _WordRows(dict[str, int]):
-    """Words numbered in order of first appearance, with one look-up for known and new words."""
-
-    def __init__(self) -> None:
-        self.new: list[str] = []
-
-    def __missing__(self, word: str) -> int:
-        self.new.append(word)
-        return self.setdefault(word, len(self))
 
 
 class TokenOffsets(NamedTuple):

@@ -131,11 +131,6 @@ class Tokenizer(ABC):
     @abstractmethod
     def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer: ...
 
-    @classmethod
-    def _train(cls, lines: Sequence[str], *, vocabulary_size: int, lowercase: bool) -> Tokenizer:
-        """Train on lines without surrounding white space."""
-        raise NotImplementedError
-
     @staticmethod
     def train(
         texts: Iterable[str],

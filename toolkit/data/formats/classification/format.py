@@ -253,12 +253,20 @@ class TsvFormat(ClassificationFormat):
         number = self.options.label_type == "number"
         self.schema = TableSchema(
             name="tsv",
-            text_columns=tuple((name,) for name in self.options.text_columns.split(",")),
+            text_columns=split_text_columns(self.options.text_columns),
             label_columns=(self.options.label_column,),
             index_columns=(),
             is_regression=number,
             metrics=("pearson", "spearman") if number else ("accuracy",),
         )
+
+
+def split_text_columns(names: str) -> tuple[tuple[str], ...]:
+    """One name or two, as of a schema."""
+    columns = tuple((name.strip(),) for name in names.split(","))
+    if len(columns) > 2 or ("",) in columns:
+        raise ToolkitError(f"text_columns must be one name, or two with a comma, but is {names!r}.")
+    return columns
 
 
 def encode_rows(

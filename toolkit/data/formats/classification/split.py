@@ -49,14 +49,6 @@ class TsvConfig(MalformedOptions):
     label_type: Literal["class", "number"] = "class"
     """class or number. The classes are those of the training data."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        names = self.text_columns.split(",")
-        if len(names) > 2 or not all(names):
-            raise ToolkitError(
-                f"text_columns must be one name, or two with a comma, but is {self.text_columns!r}."
-            )
-
 
 KIND = "classification"
 FIRST, SECOND, ANSWERS, INDEX = "tokens", "second", "answers", "index"

@@ -100,7 +100,10 @@ class LabeledRows(Format[Content, AnyTokenizer]):
                     f"--valid-fraction requires training rows and no other validation rows, but "
                     f"the splits are {', '.join(files)}. Leave it out."
                 )
-            self.hold_out(files["train"])
+            for path in files["train"]:
+                strata = [str(self.stratum(it.values)) for it in read_rows(path)]
+                held = choose_held_out(strata, self.options.valid_fraction, self.options.seed)
+                self.kept |= {("train", path): ~held, ("valid", path): held}
             files = {"train": files["train"], "valid": files["train"], **files}
         splits = {}
         for self.split, paths in files.items():
@@ -110,13 +113,6 @@ class LabeledRows(Format[Content, AnyTokenizer]):
     def stratum(self, values: Any) -> object:
         """What the rows that are held out must have as often as the others."""
         return ""
-
-    def hold_out(self, files: Sequence[Path]) -> None:
-        """Choose rows of the training files for validation."""
-        for path in files:
-            strata = [str(self.stratum(it.values)) for it in read_rows(path)]
-            held = choose_held_out(strata, self.options.valid_fraction, self.options.seed)
-            self.kept |= {("train", path): ~held, ("valid", path): held}
 
     def records(self, path: Path) -> Iterator[tuple[int, Record]]:
         """The rows of a file that belong to the split, with their numbers from 0."""

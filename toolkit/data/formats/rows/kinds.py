@@ -18,6 +18,7 @@ from toolkit.data.formats.classification.format import (
     LabeledTable,
     TableRow,
     parse_label,
+    split_text_columns,
 )
 from toolkit.data.formats.classification.split import (
     UNDECIDED,
@@ -65,19 +66,14 @@ class ClassifiedRows(
     def check(self) -> None:
         super().check()
         self.label_column = self.options.label_column or "label"
-        names = [name.strip() for name in self.options.text_columns.split(",")]
-        if len(names) > 2 or not all(names[1:]):
-            raise ToolkitError(
-                f"text_columns must be one name, or two with a comma, but is "
-                f"{self.options.text_columns!r}."
-            )
-        columns = [name for name in names if name]
+        names = self.options.text_columns
+        columns = split_text_columns(names) if names else ()
         parts = ("sentence1", "sentence2") if len(columns) == 2 else ("sentence",)
-        self.item_columns = dict(zip(parts, columns, strict=False))
+        self.item_columns = {part: name for part, [name] in zip(parts, columns, strict=False)}
         number = self.options.label_type == "number"
         self.schema = TableSchema(
             name="rows",
-            text_columns=tuple((name,) for name in columns) or (("sentence", "text"),),
+            text_columns=columns or (("sentence", "text"),),
             is_regression=number,
             metrics=("pearson", "spearman") if number else ("accuracy",),
         )

@@ -148,11 +148,6 @@ def read_penn_treebank(path: Path) -> Iterator[TaggedSentence]:
     return attach_source(parse_bracketed(path, data), data)
 
 
-def unescape(word: str) -> str:
-    r"""-LRB- is (, \/ is /, \* is *."""
-    return BRACKETS.get(word, word.replace("\\/", "/").replace("\\*", "*"))
-
-
 def first_tag(tags: str) -> str:
     """The first of several tags that the annotators could not decide between, as in JJ|NN."""
     return tags.split("|")[0] or tags
@@ -175,8 +170,9 @@ def parse_bracketed(path: Path, data: bytes) -> Iterator[ParsedSentence]:
         if token[1] is None:
             depth += {b"(": 1, b")": -1}.get(token[0], 0)
         elif token[1].decode() != TRACE:
-            word, tag = unescape(token[2].decode()), first_tag(token[1].decode())
-            sentence.add(word, tag, token.span(1), line)
+            word = token[2].decode()
+            word = BRACKETS.get(word, word.replace("\\/", "/").replace("\\*", "*"))
+            sentence.add(word, first_tag(token[1].decode()), token.span(1), line)
         if depth == 0 and sentence.words:
             yield sentence, token.end()
     check_balanced(path, data, start, depth)
