@@ -309,14 +309,18 @@ class TextFormat(Format[TextParts, Tokenizer]):
         sizes, limit = count_column(entry["columns"][TOKENS]), self.options.max_item_tokens
         names = WORDS, "unknown", "overlength", "lost_tokens", "empty"
         counts = {name: entry[name] for name in names}
-        row = {**sizes, "unknown": f"{counts['unknown'] / sizes['tokens']:.3%}"}
+        row: dict[str, int | str] = {
+            **sizes,
+            "unknown": f"{counts['unknown'] / sizes['tokens']:.3%}",
+        }
         if limit:
             row |= {f"over {limit}": counts["overlength"], "tokens lost": counts["lost_tokens"]}
         what = {
             "overlength": f"too long, {HANDLED.get(self.options.overlength)}",
             "empty": "of invisible characters only, left out",
         }
-        notes = [f"{split}: {counts[it]:,} items {what[it]}" for it in what if counts[it]]
+        found = {name: counts[name] for name in what if counts[name]}
+        notes = [f"{split}: {n:,} item{'s' * (n != 1)} {what[name]}" for name, n in found.items()]
         return SplitReport({**sizes, **counts}, row, sizes["tokens"], notes)
 
 

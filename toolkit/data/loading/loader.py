@@ -313,20 +313,24 @@ class BatchLoader(BatchPrefetcher[Batch]):
         self.filler, self.waited_seconds = self._planner.filler, 0.0
         """Fraction of the tokens that is filler; time of waiting for batches so far."""
         self._lengths, self._words, self._unfilled = examples.lengths, words, examples
-        if self._planner.shape is not None:
-            if not isinstance(examples, FillableSource):
-                raise ToolkitError(
-                    "data.fill_batches requires --task mlm without --task.adaptive-interval, whose "
-                    "batches know their selected tokens. Leave one out."
-                )
-            examples = FilledSource(examples, self._planner.shape)
         super().__init__(
-            examples,
+            self._fill(examples),
             name=name,
             workers=workers,
             timeout_seconds=timeout_seconds,
             pin_memory=pin_memory,
         )
+
+    def _fill(self, examples: BatchSource[Batch]) -> BatchSource[Batch]:
+        """What makes batches of one shape, if the planner fills them."""
+        if self._planner.shape is None:
+            return examples
+        if not isinstance(examples, FillableSource):
+            raise ToolkitError(
+                "data.fill_batches requires --task mlm without --task.adaptive-interval, whose "
+                "batches know their selected tokens. Leave one out."
+            )
+        return FilledSource(examples, self._planner.shape)
 
     def micro_batches(self, epoch: int) -> int:
         """Micro-batches of the epoch over all ranks; every epoch has the same number."""

@@ -120,12 +120,17 @@ def list_row_files(split: str, names: str) -> list[Path]:
         folder = check_exists(option, Path(name))
         found = find_splits(folder)
         for path in find_split(folder, split, found) if found else [folder]:
-            if (state := path / STATE).is_file():  # other files of the folder are caches
-                listed = read_json(state, SavedDataset, "Name the files themselves.")["_data_files"]
-                files += [check_exists(str(state), path / file["filename"]) for file in listed]
+            if (path / STATE).is_file():
+                files += list_saved_files(path)
             else:
                 files += list_files(option, str(path), FOLDER_SUFFIXES)
     return files
+
+
+def list_saved_files(folder: Path) -> list[Path]:
+    """The files of a saved dataset; others in its folder are caches."""
+    listed = read_json(folder / STATE, SavedDataset, "Name the files themselves.")["_data_files"]
+    return [check_exists(str(folder / STATE), folder / file["filename"]) for file in listed]
 
 
 def find_splits(folder: Path) -> dict[str, list[Path]]:

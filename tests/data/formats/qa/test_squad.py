@@ -98,7 +98,7 @@ def test_blank_context_is_one_problem_for_all_its_questions(read):
         ('{"data": [}', r"x.json:1: the file must be JSON .*: .* at column 11"),
         ("", r"ends after 0 characters"),
         ("[" * 100000, r"nested too deeply"),
-        ([1], r"x.json:1: the file must be an object with a list 'data', .* but is of type list"),
+        ([1], r"x.json:1: the file must be an object with a list 'data', .* but is a list"),
         ({"rows": 1}, r"but is an object with 'rows'"),
         ({"data": [{"title": "x"}]}, r"x.json:article 1: an article must have a list 'paragraphs'"),
         ("\udcff".encode("utf-8", "surrogateescape"), r"expected UTF-8, found byte 0xff"),
