@@ -7,7 +7,7 @@ import pytest
 
 from toolkit import preprocess
 from toolkit.cli.validate import COMMAND
-from toolkit.commands.validate import Evaluation, evaluate_checkpoints, list_variants
+from toolkit.commands.validate import evaluate_checkpoints, list_evaluations
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
 from toolkit.config.commands.checkpoints import ValidateConfig
@@ -118,7 +118,7 @@ def read(*words):
 
 def variants(task="mlm", **values):
     component = ComponentConfig(task, TASKS[task].config)
-    return [Evaluation("run", *it) for it in list_variants(component, Overrides(values))]
+    return list(list_evaluations("run", component, Overrides(values)))
 
 
 def test_flags_override_files(tmp_path):

@@ -14,7 +14,7 @@ from toolkit.sweep.ranking import (
     group_by_configuration,
     rank_configurations,
 )
-from toolkit.sweep.report import best_of_each_variant, comparison_table, describe_edges
+from toolkit.sweep.report import best_of_each_variant, comparison_table
 
 LOSS_ON_DEV = MetricSource(subset="dev", metric="loss")
 
@@ -142,12 +142,3 @@ def test_the_best_value_is_chosen_for_each_variant(tried):
     chosen = best_of_each_variant(tried, ["lr"], "loss")
     assert values(chosen) == [("a", "2"), ("b", "1")] and chosen.best == 0
     assert values(best_of_each_variant(tried, ["lr", "x"], "loss")) == [("a", "2")]
-
-
-def test_values_at_the_edge_of_those_tried_are_named(tried):
-    chosen = best_of_each_variant(tried, ["lr"], "loss")
-    assert (
-        describe_edges(tried, chosen, ["lr"]) == "best at the smallest lr tried: try values beyond"
-    )
-    inner = best_of_each_variant(tried, ["lr", "x"], "loss")
-    assert describe_edges(tried, inner, ["lr", "x"]) == ""

@@ -151,9 +151,8 @@ def attention_maps(
     """The weights that multiply the values in each layer, without dropout: [B, H, S, T].
 
     Row i has the weights of query i. `transform` is applied to each layer's map, so that not all
-    need to be in memory. Works for architectures whose layers are `Attention`s or have
-    `TwoStreamMaps`. The maps are computed in addition to the encoder's forward pass, whose faster
-    path never forms them.
+    need to be in memory. The maps of `Attention`s and `TwoStreamMaps` are computed in addition to
+    the encoder's forward pass, whose faster path never forms them.
     """
     maps: list[Tensor] = []
 
@@ -161,8 +160,7 @@ def attention_maps(
         return lambda _, args, inputs: maps.append(transform(attention.map(inputs).float()))
 
     def record_two_streams(_: TwoStreamMaps, args: Any, maps_of_streams: MixedAttention) -> None:
-        weights = torch.cat(maps_of_streams[1:], 1)
-        maps.append(transform(weights.float()))
+        maps.append(transform(torch.cat(maps_of_streams[1:], 1).float()))
 
     hooks = []
     for module in encoder.modules():
@@ -283,8 +281,6 @@ def locality_table(localities: Sequence[AttentionLocality], *, several: bool) ->
     )
 
 
-INCHES = 0.11, 0.95, 3.2  # of a map's side: per token, at least and at most
-INCHES_OF_MEANS = 0.14, 2.2, 5.0
 GAP, TITLE, LABEL = 0.1, 0.24, 0.3  # inches between maps, above one, and for an axis label
 BAR_WIDTH, BAR_HEIGHT, BAR_SPACE = 0.13, 2.4, 0.85  # inches; the space includes the numbers
 POINTS = 72.0  # per inch
@@ -316,16 +312,14 @@ MapPanel = tuple[str, Sequence[str], Weights]
 
 
 def draw_maps(panels: Sequence[MapPanel], columns: int, title: str, means: bool) -> Figure:
-    """Maps on a common square-root scale, which keeps small weights visible.
+    """Maps of the heads of one model, or `means` with their tokens, on one square-root scale.
 
-    They are those of the heads of one model, whose outer maps have labels, or its mean maps; or the
-    `means` of several models, each with its tokens. All parts are placed manually: automatic layout
-    of 144 labeled maps takes a minute.
+    All parts are placed manually: automatic layout of 144 labeled maps takes a minute.
     """
     from matplotlib.colors import PowerNorm
 
     rows, length = math.ceil(len(panels) / columns), max(len(tokens) for _, tokens, _ in panels)
-    per_token, least, most = INCHES_OF_MEANS if means else INCHES
+    per_token, least, most = (0.14, 2.2, 5.0) if means else (0.11, 0.95, 3.2)  # inches of a side
     side = min(most, max(least, per_token * length))
     points = min(8.0, max(3.0, 0.85 * POINTS * side / length))
     letters = max(len(token) for _, tokens, _ in panels for token in tokens)

@@ -10,13 +10,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from toolkit.analysis.plot_style import (
-    Figure,
-    new_plot,
-    open_plot,
-    parse_labels,
-    write_plot,
-)
+from toolkit.analysis.plot_style import Figure, new_plot, open_plot, parse_labels, write_plot
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import Count, JsonError, JsonObject, convert, decode, name_file
@@ -25,8 +19,6 @@ from toolkit.reporting.tables import Table
 
 INCHES_PER_CLASS = 0.3
 MIN_INCHES, MARGIN = 2.4, 1.4  # inches of a matrix, and for its labels
-MAX_ANNOTATED_CLASSES = 24  # more numbers would not fit into their cells
-DARK_CELL = 0.55  # fraction of a row from which numbers are white
 
 
 @dataclass(frozen=True)
@@ -104,10 +96,10 @@ def draw_confusions(matrices: Sequence[ConfusionMatrix], titles: Sequence[str]) 
         ax.set_xlabel("predicted class")
         ax.set_ylabel("true class")
         ax.set_title(title)
-        if len(matrix.predicted) > MAX_ANNOTATED_CLASSES:
+        if len(matrix.predicted) > 24:  # numbers would not fit into their cells
             continue
         for row, column in np.argwhere(counts).tolist():
             text = str(counts[row, column])
-            color = "white" if fractions[row, column] > DARK_CELL else "black"
+            color = "white" if fractions[row, column] > 0.55 else "black"
             ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=color)
     return fig

@@ -38,7 +38,6 @@ PANEL_WIDTH, PANEL_HEIGHT = 3.3, 2.3  # inches
 SINGLE_WIDTH, SINGLE_HEIGHT = 4.8, 3.0  # of a plot with one panel
 MIN_PANEL_WIDTH, MAX_COLUMNS = 2.0, 3
 LABEL_LETTERS = 25  # per line of a y label
-STATISTICS = ("mean", "deviation", "minimum", "maximum")
 
 
 def plot_curves(c: CurveConfig) -> None:
@@ -65,11 +64,12 @@ def draw_curves(runs: Sequence[LoggedRun], c: CurveConfig, output: Output | None
     split = [key[1] for key in panels] if len(panels) > len(c.metric) else []
     names = [line.subset if len(groups) == 1 and not split else line.name for line in lines]
     given = parse_labels(c.labels, [*names, *c.metric, *split])
-    for (metric, *_), line in [(key, line) for key, drawn in panels.items() for line in drawn]:
-        head = {"metric": metric, "subset": line.subset, "name": line.name}
-        lists = {name: [getattr(it, name) for it in line.summaries] for name in STATISTICS}
-        if output:
-            output.write("curve", {**head, "runs": line.runs, c.x_axis: line.places, **lists})
+    if output:
+        for (metric, *_), line in [(key, line) for key, drawn in panels.items() for line in drawn]:
+            head = {"metric": metric, "subset": line.subset, "name": line.name, "runs": line.runs}
+            columns = ("mean", "deviation", "minimum", "maximum")
+            lists = {name: [getattr(it, name) for it in line.summaries] for name in columns}
+            output.write("curve", {**head, c.x_axis: line.places, **lists})
     write_plot(c, draw_panels, panels, lines, names, given, c, output=output)
 
 
@@ -129,9 +129,8 @@ def new_panels(count: int, c: CurveConfig) -> tuple[Figure, list[Axes]]:
     fitting = max(1, int(c.inches[0] / MIN_PANEL_WIDTH)) if c.inches else MAX_COLUMNS
     rows = math.ceil(count / min(count, fitting))
     columns = math.ceil(count / rows)
-    width, height = PANEL_WIDTH * columns, PANEL_HEIGHT * rows
-    if count == 1:
-        width, height = SINGLE_WIDTH, SINGLE_HEIGHT
+    sizes = (PANEL_WIDTH * columns, PANEL_HEIGHT * rows)
+    width, height = sizes if count > 1 else (SINGLE_WIDTH, SINGLE_HEIGHT)
     if c.inches:  # narrow panels are a bit lower
         width = c.inches[0]
         height = c.inches[1] or min(1.0, max(0.75, width / columns / PANEL_WIDTH)) * height
@@ -273,11 +272,8 @@ def collect_lines(
 def choose_subsets(
     groups: Mapping[str, Sequence[LoggedRun]], c: CurveConfig, metric: str
 ) -> list[list[str]]:
-    """The subsets of each panel of a metric.
-
-    The selected ones; else those of results on completions; else valid, and train too for a single
-    configuration.
-    """
+    """The subsets of each panel of a metric: those selected, or of results on completions; else
+    valid, and train too for a single configuration."""
     records = [it for group in groups.values() for run in group for it in run.records]
     measured = [it["subset"] for it in records if it.get("part_of") == "" and metric in it]
     if c.subset or measured:

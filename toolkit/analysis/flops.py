@@ -67,8 +67,7 @@ class Flops(NamedTuple):
     @property
     def batch(self) -> PassFlops:
         """FLOPs of one micro-batch, all parts together."""
-        columns = zip(*self.parts.values(), strict=True)
-        return PassFlops(*map(sum, columns))
+        return PassFlops(*map(sum, zip(*self.parts.values(), strict=True)))
 
     @property
     def update(self) -> int:
@@ -155,15 +154,13 @@ def walk_parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]
 
 
 LAYER = re.compile(r"(?P<stack>.*)\.(?P<number>\d+)(?P<inner>\..+)?")
-MILLION = 1e6
 
 
 def checkpoint_flops(folder: Path) -> Flops:
     """FLOPs of a saved run."""
-    run, sizes = read_config(folder)
-    state = read_state(folder)
-    updates = read_manifest(folder).update
-    return count_flops(run, sizes, ranks=state.ranks if state else 1, completed_updates=updates)
+    state, updates = read_state(folder), read_manifest(folder).update
+    ranks = state.ranks if state else 1
+    return count_flops(*read_config(folder), ranks=ranks, completed_updates=updates)
 
 
 def print_planned_flops(loaded: LoadedConfig) -> None:
@@ -230,15 +227,14 @@ def flops_table(flops: Flops) -> Table:
     rows: list[list[Cell]] = []
 
     def add(name: str, part: PassFlops, share: str = "") -> None:
-        rows.append([name, *(number / flops.sentences / MILLION for number in part), share])
+        rows.append([name, *(number / flops.sentences / 1e6 for number in part), share])
 
     in_order = sorted(layers.items(), key=lambda it: stacks.index(it[0][0]))
     for (stack, parts), group in groupby(in_order, key=lambda it: (it[0][0], it[1])):
         numbers = [number for (_, number), _ in group]
         each = PassFlops(*map(sum, zip(*(part for _, part in parts), strict=True)))
-        name = stack or "between the parts"
-        if numbers[0]:
-            name = f"{stack.removesuffix('.layers')} layer {int(numbers[0]) + 1}"
+        number = f" layer {int(numbers[0]) + 1}" if numbers[0] else ""
+        name = f"{stack.removesuffix('.layers') or 'between the parts'}{number}"
         if len(numbers) > 1:
             name = f"{name.replace(' layer ', ' layers ')} to {int(numbers[-1]) + 1}, each"
         add(name, each, f"{sum(each) * len(numbers) / sum(flops.batch):.1%}")

@@ -54,8 +54,7 @@ def plot_kernels(c: KernelsConfig) -> None:
 def load_kernels(path: str, lines: Sequence[str], c: KernelsConfig) -> list[KernelRows]:
     """The selected kernels of a checkpoint, up to the radius; omitted ones are reported."""
     learner = load_reader(path, c.device)
-    batches = list(batch_lines(learner, lines))
-    text = with_progress(batches, f"reading {c.sentences}")
+    text = with_progress(list(batch_lines(learner, lines)), f"reading {c.sentences}")
     kernels, undetermined = extract_kernels(learner.encoder, text)
     if not kernels and not undetermined:
         raise ToolkitError(

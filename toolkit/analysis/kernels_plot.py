@@ -51,10 +51,7 @@ class KernelRows(NamedTuple):
     """Numbers of the heads or channels, from 1; empty for all."""
 
     def select(self, heads: Sequence[int], radius: int) -> KernelRows:
-        """Only these heads, if any are named, and only offsets up to `radius`.
-
-        All channels of a kernel by channel are kept.
-        """
+        """Offsets up to `radius` of these heads, if any are named, or of all channels."""
         numbers = list(heads) if heads and self.by == "head" else list(self.numbers)
         rows, kept = [it - 1 for it in numbers] or slice(None), np.abs(self.offsets) <= radius
         mean = np.array(self.mean)[rows][:, kept].tolist()
@@ -149,8 +146,7 @@ def draw_block(block: SubFigure, kernels: Sequence[KernelRows]) -> None:
     present = [side for side in sides if side]
     parts: Any = [block]
     if len(present) > 1:
-        widths = [block_size(side)[0] for side in present]
-        parts = block.subfigures(1, 2, width_ratios=widths)
+        parts = block.subfigures(1, 2, width_ratios=[block_size(side)[0] for side in present])
     for part, side in zip(parts, present, strict=True):
         draw = draw_heads if side[0].by == "head" else draw_channels
         draw(part, side)

@@ -32,12 +32,13 @@ from toolkit.common.json_files import (
     JsonObject,
     PositiveCount,
     convert,
+    convert_fields,
     decode,
     name_file,
 )
 from toolkit.config.commands.checkpoints import COMPLETIONS_TASK, MINIMAL_PAIRS_TASK
 from toolkit.config.commands.plot import PairPlotConfig
-from toolkit.reporting.runs import name_model, short_names
+from toolkit.reporting.runs import OVERALL, name_model, short_names
 from toolkit.reporting.tables import Table
 from toolkit.tasks.completions.results import describe_scoring
 
@@ -50,13 +51,12 @@ def plot_minimal_pairs(c: PairPlotConfig) -> None:
     words, _ = label_variants([name for name, seeds in models.items() if seeds[0].scoring])
     labels = {name: words.get(name, to_words(name)) for name in (*models, *groups)}
     labels |= parse_labels(c.labels, labels)
-    found = {
-        group: {model: measure(seeds, names) for model, seeds in models.items()}
+    whole = next(iter(groups.values()))
+    order = sorted(models, key=lambda model: -measure(models[model], whole).mean)
+    panels = {
+        group: {model: measure(models[model], names) for model in order}
         for group, names in groups.items()
     }
-    first = next(iter(found.values()))
-    order = sorted(models, key=lambda model: -first[model].mean)
-    panels = {group: {model: panel[model] for model in order} for group, panel in found.items()}
     with open_plot(c) as output:
         write_plot(c, draw_panels, panels, labels, c)
         for group, panel in panels.items():
@@ -67,7 +67,7 @@ def plot_minimal_pairs(c: PairPlotConfig) -> None:
             [labels[group], *(f"{it.mean:.1f}" for it in panel.values())]
             for group, panel in panels.items()
         ]
-        columns = ["accuracy (%)", *(labels[model] for model in next(iter(panels.values())))]
+        columns = ["accuracy (%)", *(labels[model] for model in order)]
         Table(columns=columns, rows=rows, right_align=columns[1:]).print(output.console)
         if others := len(set().union(*(it.paradigms for it in results))) - len(shared):
             plural = "s" * (others != 1)
@@ -107,14 +107,9 @@ def measure(seeds: Sequence[PairResult], paradigms: Sequence[str]) -> GroupAccur
     return GroupAccuracy(statistics.mean(accuracies), error, accuracies, 100 * chance)
 
 
-OVERALL = "overall"
 HOW_TO_WRITE = (
     "Write them with toolkit-validate PAIRS --task minimal_pairs --path CHECKPOINT "
     "--results-path FILE."
-)
-HOW_TO_CORRECT = (
-    "Correct or remove the row: a table has one row per UID, with an accuracy for each model and "
-    "no other numbers."
 )
 
 
@@ -154,10 +149,6 @@ class PairResult(NamedTuple):
         return [self.paradigms[name] for name in names]
 
 
-Models = Mapping[str, Sequence[PairResult]]
-"""Name of a model -> its results, one for each seed."""
-
-
 def pool(paradigms: Sequence[Paradigm]) -> tuple[float, float | None]:
     """sum_k n_k a_k / N, and the standard error sqrt(sum_k (n_k e_k)^2) / N, None if unknown.
 
@@ -167,6 +158,13 @@ def pool(paradigms: Sequence[Paradigm]) -> tuple[float, float | None]:
     accuracy = sum(it.count * it.accuracy for it in paradigms) / pairs
     errors = [it.count * it.standard_error for it in paradigms if it.standard_error is not None]
     return accuracy, math.hypot(*errors) / pairs if len(errors) == len(paradigms) else None
+
+
+RESULT: Mapping[str, Any] = {
+    **{"path": str, "scoring": str, "normalization": str},
+    "paradigms": Annotated[list[Paradigm], Meta(min_length=1)],
+}
+"""What is read of a result of toolkit-validate -> its type."""
 
 
 def read_pair_results(path: Path) -> list[PairResult]:
@@ -179,32 +177,25 @@ def read_pair_results(path: Path) -> list[PairResult]:
             only_ratings = row.get("correlations") and not row.get("paradigms")
             if row.get("task") not in (MINIMAL_PAIRS_TASK, COMPLETIONS_TASK) or only_ratings:
                 continue
-            record = convert(row, ResultRecord)
-            scoring = describe_scoring(record.scoring, record.normalization)
-            found = PairResult(record.path, scoring, {it.name: it for it in record.paradigms})
-            if record.set and results and results[-1][:2] == found[:2]:  # of one suite
+            record = convert_fields(row, RESULT)
+            scoring = describe_scoring(record["scoring"], record["normalization"])
+            paradigms = {it.name: it for it in record["paradigms"]}
+            found = PairResult(record["path"], scoring, paradigms)
+            if row.get("set") and results and results[-1][:2] == found[:2]:  # of one suite
                 before = results.pop().paradigms
                 found = found._replace(paradigms={**before, **found.paradigms})
             results.append(found)
-    with name_file(path, HOW_TO_CORRECT):
+    remedy = (
+        "Correct or remove the row: a table has one row per UID, with an accuracy for each model "
+        "and no other numbers."
+    )
+    with name_file(path, remedy):
         results += parse_table([row for row in rows if row.get("UID", OVERALL) != OVERALL])
     if not results:
         raise ToolkitError(
             f"{path} must hold results on minimal pairs, but holds none. {HOW_TO_WRITE}"
         )
     return results
-
-
-@dataclass(frozen=True)
-class ResultRecord:
-    """The results of a checkpoint, as toolkit-validate writes them."""
-
-    path: str
-    scoring: str
-    normalization: str
-    paradigms: Annotated[list[Paradigm], Meta(min_length=1)]
-    set: str = ""
-    """Of a suite, whose sets are one result."""
 
 
 def parse_table(rows: Sequence[JsonObject]) -> Iterator[PairResult]:
@@ -253,9 +244,6 @@ def group_paradigms(phenomena: Mapping[str, str], only: str = "") -> dict[str, l
 PANEL_WIDTH, MIN_PANEL_WIDTH, MAX_COLUMNS = 1.4, 1.0, 5  # inches; panels per row
 ROW_HEIGHT, GAP, AXIS_HEIGHT = 0.145, 0.2, 0.6  # inches: of a model, of a panel, of the axis
 LETTER, LINE = 0.52 / 72, 1.3 / 72  # inches of an average letter, for each point of the font size
-AXIS_LABEL = "accuracy (%)"
-ERRORS_LABEL = " ± standard error over pairs"
-SEEDS_LABEL = "; mean over seeds; strokes: each seed"
 
 
 class GroupAccuracy(NamedTuple):
@@ -293,8 +281,11 @@ def draw_panels(panels: Panels, labels: Mapping[str, str], c: PairPlotConfig) ->
     axes[0].title.set_fontweight("bold")
     letters = int(fig.get_figwidth() / (LETTER * c.font_size))
     accuracies = [accuracy for panel in panels.values() for accuracy in panel.values()]
-    label = AXIS_LABEL + ERRORS_LABEL * any(it.standard_error is not None for it in accuracies)
-    label += SEEDS_LABEL * any(len(it.seeds) > 1 for it in accuracies)
+    label = "accuracy (%)"
+    if any(it.standard_error is not None for it in accuracies):
+        label += " ± standard error over pairs"
+    if any(len(it.seeds) > 1 for it in accuracies):
+        label += "; mean over seeds; strokes: each seed"
     fig.supxlabel(textwrap.fill(label, letters))
     return fig
 

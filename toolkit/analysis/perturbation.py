@@ -25,12 +25,7 @@ from toolkit.analysis.plot_style import (
     to_words,
     write_plot,
 )
-from toolkit.analysis.read_text import (
-    encode_sentence,
-    load_reader,
-    model_device,
-    read_lines,
-)
+from toolkit.analysis.read_text import encode_sentence, load_reader, model_device, read_lines
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import PerturbationConfig
 from toolkit.data.tokenizers.tokenizer import Tokenizer

@@ -28,7 +28,6 @@ COLORS = ("#0072B2", "#E69F00", "#000000", "#D55E00", "#56B4E9", "#009E73", "#CC
 DASHES = ((), (5.0, 1.6), (1.2, 1.4), (5.0, 1.6, 1.2, 1.6), (9.0, 2.0))  # in line widths; (): solid
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")
 HATCHES = ("", "///", "...", "\\\\\\", "xxx")
-GENERIC_FONTS = ("serif", "sans-serif", "monospace")
 MARKED_POINTS = 10  # per line, about
 MAX_PIXELS = 8000  # per side; larger plots get fewer dots per inch
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -45,9 +44,6 @@ SETTINGS = {
     "pdf.fonttype": 42,
     "ps.fonttype": 42,
 }
-INSTALL = (
-    "toolkit-plot requires matplotlib, which is not installed. Run pip install 'toolkit-seq[plot]'."
-)
 
 
 def line_style(index: int, points: int = 1) -> dict[str, Any]:
@@ -95,9 +91,12 @@ def plot_style(c: PlotOptions) -> Iterator[None]:
         import matplotlib
         from matplotlib import font_manager
     except ImportError as error:
-        raise ToolkitError(INSTALL) from error
+        raise ToolkitError(
+            "toolkit-plot requires matplotlib, which is not installed. Run pip install "
+            "'toolkit-seq[plot]'."
+        ) from error
     try:  # matplotlib would silently draw another font
-        if c.font_family not in GENERIC_FONTS:
+        if c.font_family not in ("serif", "sans-serif", "monospace"):
             font_manager.findfont(c.font_family, fallback_to_default=False)
     except ValueError as error:
         raise ToolkitError(
@@ -110,10 +109,7 @@ def plot_style(c: PlotOptions) -> Iterator[None]:
 
 
 def new_plot(width: float, height: float, *, constrained: bool = True) -> Figure:
-    """An empty plot without window or global state; sizes in inches.
-
-    `constrained` lets matplotlib arrange labels and legends.
-    """
+    """An empty plot, in inches; `constrained` lets matplotlib arrange labels and legends."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained" if constrained else None)
@@ -167,10 +163,11 @@ def write_plot(
 
 
 SUBSETS = {"train": "training", "valid": "validation"}
-LOSSES = ("loss", "nll")  # in nats
 FRACTIONS = ("accuracy", "precision", "recall", "f1", "rate", "uas", "las", "mfu")  # drawn in %
-ACRONYMS = {"auc": "AUC", "bleu": "BLEU", "chrf": "chrF", "f1": "F1", "nll": "NLL", "mfu": "MFU"}
-WORDS = {"ppl": "perplexity", "lr": "learning rate", "nll": "negative log-likelihood", **ACRONYMS}
+WORDS = {
+    **{"ppl": "perplexity", "lr": "learning rate", "auc": "AUC", "bleu": "BLEU", "chrf": "chrF"},
+    **{"f1": "F1", "nll": "NLL", "mfu": "MFU"},
+}
 RATES = {
     "tokens_per_second": "tokens per second",
     "updates_per_second": "updates per second",
@@ -196,7 +193,7 @@ def label_metric(metric: str) -> tuple[str, float]:
         name = f"{name} of {PARTS[part]}"
     elif part:
         name = f"{part.replace('_', ' ')} {name}"
-    if kind in LOSSES:
+    if kind in ("loss", "nll"):
         return f"{name} (nats)", 1.0
     return (f"{name} (%)", 100.0) if kind in FRACTIONS else (name, 1.0)
 
@@ -211,8 +208,7 @@ def label_variants(names: Sequence[str]) -> tuple[dict[str, str], str]:
     if 1 < len(names) == len([it for it in options if len(it) == 2 and it[0] == options[0][0]]):
         values = drop_common_words([value for _, value in options])
         return dict(zip(names, values, strict=True)), to_words(options[0][0])
-    shortened = drop_common_words(names)
-    words = [", ".join(map(label_option, short.split(", "))) for short in shortened]
+    words = [", ".join(map(label_option, it.split(", "))) for it in drop_common_words(names)]
     return dict(zip(names, words, strict=True)), ""
 
 

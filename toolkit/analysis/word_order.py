@@ -115,9 +115,8 @@ def measure_word_order(
     for indices in sample.batches(MAX_TOKENS.get(device, MAX_TOKENS["cuda"])):
         ids, sentences = sample.ids[indices], sample.read(indices)
         # those of 15% of the words; for language models those of all words
-        targets = sentences.words >= 0
-        if not learner.task.is_generative:
-            targets = select_words(sentences, MASK_RATE, HashNoise(SEED, None, ids))
+        rate = 1.0 if learner.task.is_generative else MASK_RATE
+        targets = select_words(sentences, rate, HashNoise(SEED, None, ids))
         counts[indices] = targets.sum(1)
         for window, shuffle in orders:
             sources = shuffle_words(sentences.words, window, HashNoise(SEED, shuffle, ids))

@@ -10,8 +10,8 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from toolkit.common import system
@@ -28,8 +28,6 @@ from toolkit.config.sections import RunConfig
 EXIT_USER_ERROR, EXIT_INTERRUPTED = 2, 130
 KEPT = 150
 """Letters of a very long word that an error message keeps, at each end."""
-CPU_FALLBACKS = ("PYTORCH_ENABLE_MPS_FALLBACK", "PYTORCH_ENABLE_XPU_FALLBACK")
-"""Variables with which torch runs on the CPU, with a warning, what Apple's or Intel's GPU lacks."""
 
 
 def program(command: Command | CommandGroup, module: str) -> Callable[..., int]:
@@ -49,8 +47,8 @@ def execute(command: Command | CommandGroup, argv: Sequence[str] | None = None) 
     open_streams()
     logging.basicConfig(format="%(message)s")
     logging.getLogger("toolkit").setLevel(logging.INFO)
-    for variable in CPU_FALLBACKS:  # torch reads them when it is imported
-        os.environ.setdefault(variable, "1")
+    for kind in ("MPS", "XPU"):  # torch then runs on the CPU, with a warning, what these GPUs lack
+        os.environ.setdefault(f"PYTORCH_ENABLE_{kind}_FALLBACK", "1")
     words = list(sys.argv[1:] if argv is None else argv)
     return report_errors(command.name, lambda: run(command, words), "--traceback" in words)
 
@@ -73,10 +71,7 @@ def report_errors(name: str, act: Callable[[], int], with_traceback: bool = Fals
 
 
 def fail(name: str, message: str, details: Sequence[str] = ()) -> int:
-    """Print an error as one line, and its details below it; returns the exit code.
-
-    Very long words are shortened.
-    """
+    """Print an error as one line, its details below it, very long words shortened; exit code."""
     words = (
         word if len(word) <= 2 * KEPT else f"{word[:KEPT]}...{word[-KEPT:]}"
         for word in message.split()
@@ -100,8 +95,7 @@ def run(command: Command | CommandGroup, argv: Sequence[str]) -> int:
     act, loaded = prepared
     OutputStream.is_product = not writes_files(loaded.config)
     if isinstance(act, str):
-        module, _, name = act.partition(":")
-        act = getattr(import_module(module), name)
+        act = resolve_name(act)
     code = act(loaded if loaded.extra else loaded.config)
     if isinstance(code, int) and code:
         return code
@@ -148,26 +142,22 @@ class OutputStream(io.FileIO):
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             gone = isinstance(error, BrokenPipeError) and not self.is_product
-            if self.fileno() == STDERR or gone:
+            if self.name == 2 or gone:  # standard error
                 return len(data)
             raise type(error)(error.errno, error.strerror, STANDARD_OUTPUT) from None
-
-
-STDERR = 2
-CLOSED = {"stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
-"""Flags of what replaces a closed stream. Output must not be lost in silence, so standard output is
-opened for reading: writing to it fails."""
 
 
 def open_streams() -> None:
     """Make standard output and standard error an `OutputStream`, and replace closed streams, whose
     numbers the next files that are opened would get.
 
-    Text that cannot be encoded, such as a file name that is not UTF-8, is printed escaped.
+    Output must not be lost in silence, so what replaces standard output is opened for reading:
+    writing to it fails. Text that cannot be encoded, such as a file name that is not UTF-8, is
+    printed escaped.
     """
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
-    for name, flags in CLOSED.items():
+    for name, flags in (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         stream = getattr(sys, name)
         if stream is not getattr(sys, f"__{name}__"):  # that of a notebook or a test
             continue

@@ -17,8 +17,9 @@ from toolkit.config.commands.generate import (
     SurprisalConfig,
     TranslateConfig,
 )
-from toolkit.config.load import early_values, get_value, read_config_files
+from toolkit.config.load import early_values, read_config_files
 from toolkit.config.values import (
+    get_value,
     locate_checkpoint,
     missing_checkpoint_error,
     read_saved_config,

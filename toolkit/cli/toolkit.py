@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,6 +9,7 @@ from importlib import import_module
 import toolkit
 from toolkit.cli.command import open_streams, report_errors
 from toolkit.common.errors import ToolkitError
+from toolkit.common.registry import suggest_name
 from toolkit.config.command import format_columns, wrap_paragraph
 
 COMMANDS = {
@@ -24,7 +24,6 @@ COMMANDS = {
     "convert": "models from and to Hugging Face Transformers, and from fairseq",
 }
 """Module of `toolkit.cli` -> its summary. A module is imported when its command runs."""
-HELP = ("-h", "--help", "help")
 EXAMPLE = """\
   toolkit preprocess --trainpref book.txt --valid-fraction 0.03 --destdir data
   toolkit train data --arch taco_tiny --task mpm --max-update 1200 --save-dir run
@@ -44,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def answer(words: Sequence[str]) -> int:
     """Print help or version; raises ToolkitError if the first word is no command."""
-    if not words or words[0] in HELP:
+    if not words or words[0] in ("-h", "--help", "help"):
         parts = [
             "usage: toolkit COMMAND [options]",
             wrap_paragraph(toolkit.__doc__.partition("\n")[0]),
@@ -59,18 +58,9 @@ def answer(words: Sequence[str]) -> int:
     elif words[0] == "--version":
         print(f"toolkit {toolkit.__version__}")
     else:
-        raise ToolkitError(unknown_command(words[0]))
+        hint = suggest_name(words[0].removeprefix("toolkit-"), list(COMMANDS))
+        raise ToolkitError(f"no command is called {words[0]!r}. {hint} See toolkit --help.")
     return 0
-
-
-def unknown_command(word: str) -> str:
-    """The message about a first word that is no command."""
-    known = ", ".join(COMMANDS)
-    if word.startswith("-"):
-        return f"the first word must be a command, but is {word!r}: one of {known}."
-    near = difflib.get_close_matches(word.removeprefix("toolkit-"), COMMANDS, n=1)
-    hint = f"Did you mean {near[0]}? " if near else ""
-    return f"no command is called {word!r}. {hint}Commands: {known}. See toolkit --help."
 
 
 if __name__ == "__main__":

@@ -7,17 +7,10 @@ import shlex
 from collections.abc import Sequence
 
 from toolkit.cli.command import program
-from toolkit.config.command import Command, SavedRun
+from toolkit.config.command import Command
 from toolkit.config.commands.train import SUITE_TRAIN, TRAIN, SweepConfig
 from toolkit.config.load import LoadedConfig
 from toolkit.config.values import read_words
-
-
-def find_saved_run(save_dir: str, restore_file: str) -> SavedRun | None:
-    """The run to resume; --help does not need the import."""
-    from toolkit.checkpoints import save_folder
-
-    return save_folder.find_saved_run(save_dir, restore_file)
 
 
 def train(loaded: LoadedConfig) -> int:
@@ -43,7 +36,10 @@ def choose_command(argv: Sequence[str]) -> Command:
 
 
 COMMAND = dataclasses.replace(
-    TRAIN, act=train, find_saved_run=find_saved_run, variant=choose_command
+    TRAIN,
+    act=train,
+    find_saved_run="toolkit.checkpoints.save_folder:find_saved_run",
+    variant=choose_command,
 )
 """Runs of a sweep are configured by TRAIN: all options come from the sweep's command line."""
 main = program(COMMAND, __name__)

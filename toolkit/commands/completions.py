@@ -50,9 +50,8 @@ from toolkit.tasks.learner import Learner
 
 Items = Sequence[Item] | ReadingTimes
 """What is read of a set."""
-MAX_TOKENS = {"cpu": 4096}
-"""Device -> default number of tokens per batch."""
-MAX_TOKENS_GPU = 32_768
+MAX_TOKENS = {"cpu": 4096, "cuda": 32_768}
+"""Device -> default number of tokens per batch; others as cuda."""
 TOLERANCES = {"fp32": 1e-4, "tf32": 5e-3, "fp16": 5e-3, "bf16": 4e-2}
 """Precision -> largest difference of two scores that is a tie. Models that ignore word order score
 permuted sentences equally up to rounding, by at most 2e-5 in fp32 and 3e-2 in bf16 on BLiMP."""
@@ -127,9 +126,8 @@ def evaluate_checkpoint(
         name: known.find({"path": path, **({"set": name} if name else {})}, head)
         for name, head in heads.items()
     }
-    learner = None
-    if not all(found.values()):
-        learner = load_checkpoint(path, weights=c.weights).to(world.device)
+    is_known = all(found.values())
+    learner = None if is_known else load_checkpoint(path, weights=c.weights).to(world.device)
     rows: dict[str, JsonObject | None] = {part.name: None for part in parts}
     for part in there:
         with leave_out(part, world, output):
@@ -201,7 +199,7 @@ def evaluate_on_items(
 ) -> JsonObject:
     """The results of one checkpoint on one set."""
     c = part.config
-    max_tokens = c.max_tokens or MAX_TOKENS.get(world.device.type, MAX_TOKENS_GPU)
+    max_tokens = c.max_tokens or MAX_TOKENS.get(world.device.type, MAX_TOKENS["cuda"])
     if isinstance(items, ReadingTimes):
         return rate_checkpoint(learner, path, items, c, max_tokens, world, output)
     precision = Precision(resolve_precision(c.precision, world.device), world.device)

@@ -112,19 +112,23 @@ def predict_lines(c: FillMaskConfig | SurprisalConfig, learner: Learner, output:
         print(f"{noted} of {total} lines skipped; their notes say why.", file=sys.stderr)
 
 
+MODES: Mapping[str, tuple[tuple[Any, ...], str]] = {
+    "translate": ((), "translation or denoising"),
+    "continue": ((Hybrid,), "language_modeling or hybrid"),
+    "fill-mask": ((FillsMasks,), "mlm, mpm or rtd"),
+    "surprisal": (
+        (ScoresTargets, ScoresContinuations),
+        "mlm, mpm, language_modeling, translation or denoising",
+    ),
+    "order": ((OrdersWords,), "mpm"),
+}
+"""Mode -> classes of the tasks that have it, besides those whose `generation_mode` it is; names."""
+
+
 def check_mode(c: GenerationOptions, path: str, task: Task[Any, Any, Any]) -> None:
     """Raise if models of this task cannot be used in the mode, or have not the task of --task."""
-    supported, tasks = task.generation_mode == c.word, "translation or denoising"
-    if c.word == "continue":
-        supported, tasks = supported or isinstance(task, Hybrid), "language_modeling or hybrid"
-    elif c.word == "fill-mask":
-        supported, tasks = isinstance(task, FillsMasks), "mlm, mpm or rtd"
-    elif c.word == "surprisal":
-        supported = isinstance(task, (ScoresTargets, ScoresContinuations))
-        tasks = "mlm, mpm, language_modeling, translation or denoising"
-    elif c.word == "order":
-        supported, tasks = isinstance(task, OrdersWords), "mpm"
-    if not supported:
+    classes, tasks = MODES[c.word]
+    if task.generation_mode != c.word and not isinstance(task, classes):
         what, given = f"toolkit-generate {c.word}", f"--task {TASKS.find_name(type(task))}"
         raise wrong_training_error(what, f"--task {tasks}", given, path)
     wanted = TASKS[c.task].factory if c.task else type(task)
@@ -308,9 +312,7 @@ def print_scores(
     stream: TextStream,
     **options: Any,
 ) -> None:
-    """Print BLEU, chrF and TER with sacreBLEU's signatures; `options` are those of
-    `corpus_scores`.
-    """
+    """Print BLEU, chrF and TER with sacreBLEU's signatures; `options` as in `corpus_scores`."""
     for it in corpus_scores(translations, references, names=ALL_METRICS, **options):
         detail = f" {it.detail}" if it.detail else ""
         print(f"{LABELS[it.name]} {it.value:.2f}{detail}  {it.signature}", file=stream)

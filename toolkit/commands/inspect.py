@@ -52,9 +52,6 @@ from toolkit.tasks.learner import Learner
 from toolkit.tasks.task import ScoresTargets, wrong_training_error
 from toolkit.training.callbacks.checkpointing import read_state
 
-MIXING_WEIGHTS, MIXING_SCALE = "task.features.weights", "task.features.scale"
-"""Tensors of a task with layer_mixing (toolkit/models/heads.py)."""
-
 
 def inspect(c: InspectConfig) -> None:
     """Print facts about each path, or what checkpoints lose without the order of words."""
@@ -119,10 +116,7 @@ def show_differences(checkpoints: Mapping[str, Path], output: Output) -> None:
 
 
 def describe_checkpoint(folder: Path, *, verify: bool = False) -> tuple[JsonObject, JsonObject]:
-    """Facts to print and the JSON record.
-
-    With `verify` the digests of all files are checked, else of the small ones.
-    """
+    """Facts to print and the JSON record; `verify` checks all digests, not only of small files."""
     listed = read_manifest(folder)
     small = [name for name in (CONFIG, STATE) if name in listed.files]
     verify_checkpoint(folder, only=None if verify else small, optional=RESUME_FILES)
@@ -198,10 +192,10 @@ def describe_layer_mixing(folder: Path, task: JsonObject) -> str:
     if not task.get("layer_mixing"):
         return ""
     tensors = open_tensors([folder / weights_file(folder)])
-    shares = tensors[MIXING_WEIGHTS][...].softmax(0).tolist()
+    shares = tensors["task.features.weights"][...].softmax(0).tolist()
     names = ["embeddings", *(f"layer {number}" for number in range(1, len(shares)))]
     layers = ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
-    return f"{layers}; scale {float(tensors[MIXING_SCALE][...]):.3g}"
+    return f"{layers}; scale {float(tensors['task.features.scale'][...]):.3g}"
 
 
 VALID = "valid"
@@ -284,10 +278,7 @@ TEXT = "tokens"
 def describe_data(
     argument: str, *, verify: bool = False, examples: int = 0
 ) -> tuple[dict[str, object], list[JsonObject], dict[str, str]]:
-    """Facts about a folder, or shards a:b:c, a record for each column, and split and item -> text.
-
-    With `verify` every byte is checked.
-    """
+    """Facts about a folder, or shards a:b:c, a record for each column, split and item -> text."""
     corpora = Corpora.open(argument)
     sources = [source for shards in corpora.corpora for source in shards]
     facts = collect_facts(corpora, sources)

@@ -108,16 +108,14 @@ def read_plain(fields: Fields, cells: Sequence[str]) -> ItemValues:
         ) from None
 
 
-HINT = "Type one item per line, its parts separated by tabs"
-
-
 def predict(c: PredictConfig) -> None:
     """Write one prediction per line of the input, in order."""
     keep_freed_memory()
     with launch(c.device) as world, Output(c.json if world.is_main else None) as output:
         if not world.is_main:
             return
-        with open_input(c.input, HINT) if c.reads_lines else nullcontext(BytesIO()) as lines:
+        hint = "Type one item per line, its parts separated by tabs"
+        with open_input(c.input, hint) if c.reads_lines else nullcontext(BytesIO()) as lines:
             learner = load_checkpoint(c.path, weights=c.weights).to(world.device)
             predictor = LinePredictor(c, learner, world)
             is_taken = c.output in STDOUT and output.to_stdout  # by JSON lines
@@ -182,9 +180,8 @@ class LinePredictor:
                 InputRecord(line, None if problem else it.words, problem, sentence=it)
                 for line, it, problem in stream_conllu(lines, Path(self.name), self.conllu)
             )
-        fields = self.predictor.named_fields
-        if c.text_columns:
-            fields = rename_fields(fields, c.text_columns.split(","))
+        fields, columns = self.predictor.named_fields, c.text_columns
+        fields = rename_fields(fields, columns.split(",")) if columns else fields
         if reader := READERS.get(c.resolved_input):
             records = reader(LineStream(Path(self.name), lines))
         else:

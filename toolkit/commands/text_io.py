@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,13 @@ from toolkit.checkpoints.save_folder import check_new_folder
 from toolkit.common import json_files
 from toolkit.common.arrays import split_rows
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import atomic_dir, check_distinct_files, open_output, write_output
+from toolkit.common.files import (
+    atomic_dir,
+    check_distinct_files,
+    check_output,
+    open_output,
+    write_output,
+)
 from toolkit.common.json_files import JsonObject, write_json
 from toolkit.config.commands.generate import GenerationOptions, TextGenerationConfig
 from toolkit.data.formats.parallel import ParallelSplit
@@ -37,18 +42,16 @@ from toolkit.data.text_files import import_pyarrow, open_text
 from toolkit.distributed import World
 from toolkit.generation.generate import GenerationRequest
 from toolkit.generation.output import R, Writer, print_rows, to_json_line, write_events, write_lines
-from toolkit.reporting.console import Console, Output, TextStream
+from toolkit.reporting.console import Console, Output
 from toolkit.tasks.text_generation import TextGenerator
+from toolkit.training.data import split_names
 
 STDIN = ("-", "/dev/stdin")
 
 
 @contextmanager
 def open_input(path: str, hint: str) -> Iterator[BinaryIO]:
-    """The input as decompressed bytes, so that invalid UTF-8 invalidates only its line.
-
-    `hint` is printed if the input is a terminal.
-    """
+    """The input as bytes, so that bad UTF-8 spoils only its line; terminals get the `hint`."""
     if path in STDIN:
         if sys.stdin.isatty():
             print(f"{hint}; end with Ctrl-D.", file=sys.stderr)
@@ -82,10 +85,7 @@ def open_writers(
         yield writers
         return
     path = Path(c.results_path)
-    if not path.name:
-        raise ToolkitError(
-            f"--results-path must name a file, such as out.jsonl, but is {c.results_path!r}."
-        )
+    check_output(path)
     formats: dict[Path, Callable[[R], str]] = {path: to_json_line}
     if to_text:
         text_path = path.with_suffix(".txt")
@@ -99,8 +99,7 @@ def open_writers(
             )
     with ExitStack() as stack:
         for name, to_line in formats.items():
-            opened = stack.enter_context(open_output(name))
-            writers.append(partial(write_lines, opened, to_line))
+            writers.append(partial(write_lines, stack.enter_context(open_output(name)), to_line))
         yield writers
 
 
@@ -111,10 +110,9 @@ def load_requests(
     """The requests, how many to read at a time, and their number if it is known."""
     if c.dirs:
         corpora = Corpora.open(*c.dirs, languages=generator.tokenizer.language_pair)
-        names = [name.strip() for name in c.gen_subset.split(",") if name.strip()]
         build = text_requests if generator.decoder_only else pair_requests
         listed = list[GenerationRequest]()
-        for name in names:
+        for name in split_names(c.gen_subset):
             folder = corpora.with_split(name)
             check_data_matches_checkpoint(folder.tokenizer, str(folder.path), generator.tokenizer)
             listed += [check_request(it, generator) for it in build(folder, name, generator)]
@@ -224,17 +222,25 @@ def open_answers(
         write_tables(kind, path, tables, features)
         return
     with open_output(path) as file:
-        to_line = {
-            "jsonl": lambda record, it: json_files.dumps(to_row(record, it), default=str) + "\n",
-            "conllu": lambda record, it: format_conllu(record, it, options),
-        }.get(kind)
-        cells = CellWriter(kind, file, columns)
+        names: list[str] | None = [] if kind == "text" else None  # of the input's columns
 
         def write(answers: Sequence[Answer]) -> None:
-            if to_line:
-                file.write("".join(to_line(*answer) for answer in answers))
+            nonlocal names
+            if kind == "jsonl":
+                rows = (json_files.dumps(to_row(*it), default=str) for it in answers)
+                file.writelines(f"{row}\n" for row in rows)
+            elif kind == "conllu":
+                file.writelines(format_conllu(*it, options) for it in answers)
             else:
-                cells.write(answers)
+                table = list[list[str]]()
+                if names is None:
+                    names = next(([*it.values] for it, _ in answers if it.values is not None), [])
+                    table.append([*names, *(rename(name, names) for name in columns)])
+                table += [to_cells(*it, names, columns) for it in answers]
+                if kind == "csv":
+                    csv.writer(file, lineterminator="\n").writerows(table)
+                else:
+                    file.writelines("\t".join(map(to_single_line, it)) + "\n" for it in table)
             file.flush()
 
         yield write
@@ -263,47 +269,23 @@ def to_row(record: InputRecord, prediction: Any) -> dict[str, object]:
     return {**record.values, **named}
 
 
-def to_cells(prediction: Any, columns: Sequence[str]) -> list[str]:
-    """The fields of a prediction as text: words with spaces between, four decimals of a share."""
+def to_cells(
+    record: InputRecord, prediction: Any, names: Sequence[str], columns: Sequence[str]
+) -> list[str]:
+    """The columns `names` of a row, and the `columns` of its prediction, as text.
+
+    Words have spaces between them, a share has four decimals.
+    """
     cells = []
+    for value in map((record.values or {}).get, names):
+        text = value if isinstance(value, str) else json_files.dumps(value, default=str)
+        cells.append("" if value is None else text)
     for name in columns:
-        value = getattr(prediction, name)
+        value = getattr(prediction, name) if prediction else ""
         if isinstance(value, float):
             value = f"{value:.4f}" if name == "probability" else f"{value:.6g}"
         cells.append(" ".join(value) if isinstance(value, list) else to_single_line(str(value)))
     return cells
-
-
-class CellWriter:
-    """Rows of cells: plain text without names of columns, TSV or CSV."""
-
-    def __init__(self, kind: str, file: TextStream, columns: Sequence[str]) -> None:
-        self.kind, self.file, self.columns = kind, file, columns
-        self.kept: list[str] | None = [] if kind == "text" else None
-        """The columns of the input, which its first row names."""
-
-    def write(self, answers: Sequence[Answer]) -> None:
-        if self.kept is None:
-            self.kept = next(([*it.values] for it, _ in answers if it.values is not None), [])
-            self.write_row([*self.kept, *(rename(name, self.kept) for name in self.columns)])
-        empty = [""] * len(self.columns)
-        for record, prediction in answers:
-            values = [(record.values or {}).get(name) for name in self.kept]
-            kept = [
-                (it or "")
-                if it is None or isinstance(it, str)
-                else json_files.dumps(it, default=str)
-                for it in values
-            ]
-            self.write_row([*kept, *(to_cells(prediction, self.columns) if prediction else empty)])
-
-    def write_row(self, cells: Sequence[str]) -> None:
-        line = io.StringIO()
-        if self.kind == "csv":
-            csv.writer(line, lineterminator="\n").writerow(cells)
-        else:
-            line.write("\t".join(map(to_single_line, cells)) + "\n")
-        self.file.write(line.getvalue())
 
 
 def to_table(rows: Sequence[Mapping[str, object]]) -> Any:

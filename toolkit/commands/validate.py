@@ -34,7 +34,7 @@ from toolkit.tasks.build import load_with_task
 from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import Results
-from toolkit.tasks.task import check_examples, max_input_length, wrong_training_error
+from toolkit.tasks.task import check_examples, wrong_training_error
 from toolkit.tasks.translation import Translation
 from toolkit.training.data import LoadedSplit, open_split, resolve_task, split_names
 from toolkit.training.evaluation import evaluate_model
@@ -72,7 +72,8 @@ def evaluate_checkpoints(config: ValidateConfig) -> dict[str, dict[str, Metrics]
         predicted: Results[Any, Any] | None = None
         known = KnownResults(config, world)
         for path in list_checkpoints(config):
-            for each in list_evaluations(path, config):
+            run, _ = read_config(find_checkpoint(Path(path)))
+            for each in list_evaluations(path, run.task, config.task):
                 metrics, predicted = look_up_or_evaluate(each, config, known, world, output)
                 results.append((each, metrics))
         if world.is_main:
@@ -104,21 +105,6 @@ def look_up_or_evaluate(
     return {it["subset"]: {k: v for k, v in it.items() if k not in hidden} for it in records}, None
 
 
-def list_evaluations(path: str, config: ValidateConfig) -> list[Evaluation]:
-    """One for each combination of the values of overridden options."""
-    run, _ = read_config(find_checkpoint(Path(path)))
-    evaluations = [Evaluation(path, *it) for it in list_variants(run.task, config.task)]
-    limit = max_input_length(run.arch.config)
-    for each in evaluations:
-        tokens = each.options.get("task.tokens_per_sample")
-        if limit and isinstance(tokens, int) and tokens > limit:
-            raise ToolkitError(
-                f"task.tokens_per_sample must be at most {limit} for {path}, whose model reads at "
-                f"most {limit} positions, but is {tokens}."
-            )
-    return evaluations
-
-
 def evaluate_checkpoint(
     evaluation: Evaluation, config: ValidateConfig, world: World, output: Output
 ) -> tuple[dict[str, Metrics], Results[Any, Any] | None]:
@@ -126,12 +112,12 @@ def evaluate_checkpoint(
     path = evaluation.path
     learner = load_with_task(Path(path), evaluation.task, weights=config.weights).to(world.device)
     corpora = Corpora.open(*config.dirs, languages=learner.tokenizer.language_pair)
+    data = corpora.all.tokenizer
+    check_data_matches_checkpoint(data, str(corpora.path), learner.tokenizer, path)
     precision = Precision(resolve_precision(config.precision, world.device), world.device)
     metrics, predicted = {}, None
     for name in split_names(config.valid_subset):
         split = open_subset(name, corpora, learner, config, world)
-        data = corpora.all.tokenizer
-        check_data_matches_checkpoint(data, str(corpora.path), learner.tokenizer, path)
         examples, predicted = len(split.examples.lengths), learner.task.results(split.examples)
         if config.predictions and predicted is None:
             if isinstance(learner.task, Translation):
@@ -211,14 +197,13 @@ def report_metrics(
     print_metrics({"checkpoint and split": rows}, output.console)
     if config.results_path and not config.all_checkpoints:
         named = {evaluation.name: metrics for evaluation, metrics in results}
-        text = json_files.dumps(named, indent=1) + "\n"
-        write_output(config.results_path, text)
+        write_output(config.results_path, json_files.dumps(named, indent=1) + "\n")
 
 
-def list_variants(
-    task: ComponentConfig, overrides: Overrides
-) -> Iterator[tuple[Mapping[str, object], ComponentConfig]]:
-    """Every combination of the values, with its task; the task itself if there are none."""
+def list_evaluations(
+    path: str, task: ComponentConfig, overrides: Overrides
+) -> Iterator[Evaluation]:
+    """One for each combination of the values of overridden options."""
     known = {option.path: option for option in list_options("task", task.config)}
     options = [names.find_option(f"task.{name}", known) for name in overrides.values]
     for option in options:
@@ -234,7 +219,7 @@ def list_variants(
         }
         config = build_config(task.config, options, given)
         values = {option.path: getattr(config, option.name) for option in options}
-        yield values, ComponentConfig(task.name, config)
+        yield Evaluation(path, values, ComponentConfig(task.name, config))
 
 
 def list_checkpoints(c: ValidateConfig | CompletionsConfig | AcquisitionConfig) -> list[str]:

@@ -7,8 +7,6 @@ import os
 import re
 from collections.abc import Sequence
 
-MAX_PATH_LENGTH = 200
-"""Longer paths are shortened in messages."""
 TEMPORARY = re.compile(r"\.([^/]+)\.\d+\.tmp(?=/|$)")
 """Name of what is written before it is renamed; messages name what it becomes."""
 
@@ -32,8 +30,6 @@ def describe_os_error(error: OSError) -> str:
     if error.filename is None or isinstance(error.filename, int):
         return f"cannot read or write: {reason}."
     path = TEMPORARY.sub(r"\1", os.fsdecode(error.filename))
-    if len(path) > MAX_PATH_LENGTH:
-        path = f"{path[:MAX_PATH_LENGTH]}..."
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return f"{path}: {reason}. {'Make room' if full else 'Check the path'}, or choose another."
 
@@ -45,9 +41,8 @@ OOM_MESSAGES = ("DefaultCPUAllocator", "CUDA error: out of memory", "CUBLAS_STAT
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error means that a GPU or the host ran out of memory."""
     classes = {cls.__name__ for cls in type(error).__mro__}  # of torch, which is slow to import
-    if classes & {"MemoryError", "OutOfMemoryError"}:
-        return True
-    return any(text in str(error) for text in OOM_MESSAGES)
+    named = bool(classes & {"MemoryError", "OutOfMemoryError"})
+    return named or any(text in str(error) for text in OOM_MESSAGES)
 
 
 LIBRARY_ERRORS = {"SafetensorError", "ArrowException", "MsgspecError"}
@@ -64,11 +59,10 @@ def describe_error(error: Exception) -> str:
     if isinstance(error, OSError):
         return describe_os_error(error)
     if isinstance(error, UnicodeError):
-        text = ascii(getattr(error, "object", ""))[:MAX_PATH_LENGTH]
+        text = ascii(getattr(error, "object", ""))[:200]
         return f"{text} is not UTF-8. Rename the file, or convert its text."
-    if LIBRARY_ERRORS & {cls.__name__ for cls in type(error).__mro__}:
-        return f"{first_line(error)}. Check the disk and the file."
-    return ""
+    of_library = LIBRARY_ERRORS & {cls.__name__ for cls in type(error).__mro__}
+    return f"{first_line(error)}. Check the disk and the file." if of_library else ""
 
 
 CONTROLS = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160))}

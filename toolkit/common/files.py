@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import io
 import os
 import shutil
 import stat
@@ -31,13 +30,9 @@ KINDS = {
 
 
 def open_regular(path: Path, max_bytes: int | None = None, *, allow_pipe: bool = False) -> BinaryIO:
-    """Open a regular file of at most `max_bytes` (None: any size).
+    """Open a regular file, or with `allow_pipe` a pipe, of at most `max_bytes` (None: any size).
 
-    With `allow_pipe` it may also be a pipe, which the shell's <(command) is. OSError is left to the
-    caller, who knows what the file is for.
-
-    Raises:
-        ToolkitError: if it is another kind of file or too large.
+    Raises a ToolkitError for other kinds and larger files; OSError is left to the caller.
     """
     status = path.stat()
     kind = stat.S_IFMT(status.st_mode)
@@ -121,10 +116,7 @@ def is_running(process: int) -> bool:
 
 @contextmanager
 def atomic_file(path: Path, *, sync: bool = False) -> Iterator[Path]:
-    """A path to write to, which replaces `path` if the block ends without an error.
-
-    With `sync`, the content is on disk first.
-    """
+    """A path to write to, which replaces `path` (after `sync`) if the block ends without error."""
     temporary = new_temporary_path(path)
     try:
         with name_errors(path):
@@ -239,21 +231,22 @@ def open_output(path: str | Path, *, append: bool = False) -> Iterator[TextIO]:
     """A text file that takes lines as they are ready.
 
     It replaces what was there at the end: a command that is killed leaves the old content. After a
-    mistake of the user, such as in the input, the lines before it are kept; so they
-    are after an error of another file, if nothing was there. Standard output, pipes
-    and devices are written to, and files with `append`.
+    mistake of the user, such as in the input, the lines before it are kept; so they are after an
+    error of another file, if nothing was there. Standard output, pipes and devices are written to,
+    and files with `append`.
     """
     if str(path) in STDOUT:
         yield sys.stdout
         return
+    style: Any = {"encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
     if append or (os.path.exists(path) and not os.path.isfile(path)):
-        with _OutputFile(path, "a").as_text() as text:
+        with name_errors(path), open(path, "a", **style) as text:
             yield text
         return
     target, keep = Path(os.path.realpath(path)), False  # a link stays when its target is replaced
     temporary = new_temporary_path(target)
     try:
-        with _OutputFile(temporary, "a").as_text() as text:
+        with name_errors(target), open(temporary, "w", **style) as text:
             try:
                 yield text
                 keep = True
@@ -267,18 +260,6 @@ def open_output(path: str | Path, *, append: bool = False) -> Iterator[TextIO]:
             temporary.replace(target)
         else:
             temporary.unlink(missing_ok=True)
-
-
-class _OutputFile(io.FileIO):
-    """A file whose errors name it."""
-
-    def as_text(self) -> TextIO:
-        buffer = io.BufferedWriter(self)
-        return io.TextIOWrapper(buffer, "utf-8", "backslashreplace", newline="\n")
-
-    def write(self, data: Any, /) -> int:
-        with name_errors(self.name):
-            return super().write(data)
 
 
 def write_output(path: str | Path, content: str | bytes) -> None:

@@ -6,7 +6,6 @@ A checkpoint stores the names and digests of the plugins it was trained with, ne
 from __future__ import annotations
 
 import importlib
-import importlib.machinery
 import importlib.util
 import logging
 import os
@@ -15,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -70,7 +70,8 @@ def load_folder(folder: str) -> Plugin:
     digest = sha256(str(path))[:8]
     module = f"{PACKAGE}.{re.sub(r'[^0-9A-Za-z]', '_', path.name)}_{digest}"
     if module not in _loaded:
-        make_package(PACKAGE, None)
+        root = ModuleSpec(PACKAGE, None, is_package=True)
+        sys.modules.setdefault(PACKAGE, importlib.util.module_from_spec(root))
         with explain_errors(path):
             make_package(module, path)
             for file in files:
@@ -80,34 +81,14 @@ def load_folder(folder: str) -> Plugin:
     return _loaded[module]
 
 
-MOVED = {
-    "toolkit.tasks.predictor": "toolkit.tasks.predictions",
-    "toolkit.tasks.token_metrics": "toolkit.tasks.task",
-    "toolkit.tasks.encoder_factory": "toolkit.tasks.task",
-    "toolkit.tasks.pretraining.masked_examples": "toolkit.tasks.pretraining.mlm",
-    "toolkit.tasks.pretraining.masking_config": "toolkit.tasks.pretraining.mlm",
-    "ItemBatches": "toolkit.tasks.predictions.Results",
-    "PredictionCollector": "toolkit.tasks.predictions.Results",
-    "MaskedBatch": "toolkit.tasks.examples.TargetBatch",
-    "TextTask": "toolkit.tasks.task.Task with encode_items = encode_texts",
-}
-"""Name that plugins may import -> what it is now."""
-
-
 @contextmanager
 def explain_errors(folder: Path) -> Iterator[None]:
-    """Turn an error in a plugin into one line: its file and line, or the new name of an import."""
+    """Turn an error in a plugin into one line with its file and line."""
     try:
         yield
     except ToolkitError:
         raise
     except Exception as error:
-        for old, new in MOVED.items():
-            if isinstance(error, ImportError) and repr(old) in str(error):
-                raise ToolkitError(
-                    f"{folder} imports {old}, which is now {new}. Change the plugin, as "
-                    f"docs/guides/extending.md describes."
-                ) from error
         places = [(it.filename, it.lineno) for it in traceback.extract_tb(error.__traceback__)]
         if isinstance(error, SyntaxError):
             places.append((error.filename or "", error.lineno))
@@ -136,27 +117,20 @@ def load_installed() -> None:
             )
 
 
-def make_package(name: str, folder: Path | None) -> None:
+def make_package(name: str, folder: Path) -> None:
     """Put a package into sys.modules and run its __init__.py if there is one."""
-    if name in sys.modules:
-        return
-    locations = [str(folder)] if folder else []
-    initial = folder / "__init__.py" if folder else None
-    if initial is not None and initial.is_file():
-        spec = importlib.util.spec_from_file_location(
-            name, initial, submodule_search_locations=locations
-        )
-    else:
-        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = locations
-    assert spec is not None, "Python files and namespace packages have specifications"
+    initial = folder / "__init__.py"
+    spec = importlib.util.spec_from_file_location(
+        name, initial, submodule_search_locations=[str(folder)]
+    )
+    assert spec and spec.loader, "Python files have a loader"
     sys.modules[name] = importlib.util.module_from_spec(spec)
-    if spec.loader is not None:
-        try:
+    try:
+        if initial.is_file():
             spec.loader.exec_module(sys.modules[name])
-        except BaseException:
-            del sys.modules[name]
-            raise
+    except BaseException:
+        del sys.modules[name]
+        raise
 
 
 def list_python_files(folder: Path) -> list[Path]:
@@ -186,10 +160,7 @@ def find_plugins(builders: Iterable[Callable[..., object]]) -> list[Plugin]:
 
 
 def check_loaded(needed: Iterable[PluginRecord], what: str) -> None:
-    """Raise if a plugin that a checkpoint was made with is not loaded; warn if it has changed.
-
-    `what` names the checkpoint in the message.
-    """
+    """Raise if a plugin that a checkpoint, `what`, was made with is not loaded; warn of changes."""
     for plugin in needed:
         if plugin["name"] not in {p.name for p in list_loaded()}:
             load_installed()

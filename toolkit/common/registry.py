@@ -100,7 +100,6 @@ class Registry:
         """Decorator that adds a factory, a class or a function, under a name.
 
         `config` is an instance of the config class: its values are the defaults of the options.
-        Another factory of the same name is an error.
         """
 
         def add(factory: F) -> F:
@@ -155,10 +154,7 @@ class Registry:
         return name in self._entries or name in self.builtins
 
     def counterpart(self, name: str) -> list[str]:
-        """What another tool's name is here: a name, and options that make it the same.
-
-        Empty if it is none of such names.
-        """
+        """What another tool's name is here, with options that make it the same; empty if none."""
         found = read_other_names()["components"].get(name.lower().replace("-", "_"), [])
         answers = [text.split() for text in ([found] if isinstance(found, str) else found)]
         return next((words for words in answers if words[0] in self), [])
@@ -212,8 +208,11 @@ POSITIONS = Registry("position term", builtins.POSITIONS)
 CALLBACKS = Registry("callback", {}, reserved=EVENTS)
 """Callbacks of plugins, which write events of their names. Those of the toolkit are part of every
 run."""
-PLOT_KINDS = ("curve", "kernels", "attention", "perturbation", "confusion", "minimal-pairs")
-PLOTS = Registry("plot", {}, reserved=PLOT_KINDS)
+PLOTS = Registry(
+    "plot",
+    {},
+    reserved=("curve", "kernels", "attention", "perturbation", "confusion", "minimal-pairs"),
+)
 """Plots of plugins; those of the toolkit are commands."""
 
 # Config section of a run -> its registry.

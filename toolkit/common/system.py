@@ -46,9 +46,7 @@ def keep_freed_memory() -> bool:
         return False
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
-    if mallopt is None:
-        return False
-    return bool(mallopt(M_MMAP_MAX, 0) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
+    return bool(mallopt and mallopt(M_MMAP_MAX, 0) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
 
 
 def known_signals(*names: str) -> tuple[signal.Signals, ...]:
@@ -199,13 +197,13 @@ class FolderLock:
         self.folder, self.remedy = folder, remedy
         self._finalizer: weakref.finalize[[Any], FolderLock] | None = None
 
-    def acquire(self) -> None:
-        """Raises a ToolkitError if another process holds the folder."""
+    def acquire(self, seconds: float = 0.0) -> None:
+        """Raises a ToolkitError if another process holds the folder, and still does by then."""
         from filelock import Timeout  # slow to import
 
         folder = self.folder.resolve()
         try:
-            lock = lock_file(folder / LOCK)
+            lock = lock_file(folder / LOCK, seconds)
         except Timeout as error:
             holder = read_holder(folder)
             hint = f" If that process has ended, delete {error.lock_file}."
@@ -228,19 +226,19 @@ class FolderLock:
             self._finalizer()
 
 
-def lock_file(path: Path) -> Any:
+def lock_file(path: Path, seconds: float) -> Any:
     """Lock a file with flock, or by its existence if the file system has no flock."""
     from filelock import BaseFileLock, FileLock, SoftFileLock
 
     lock: BaseFileLock = FileLock(path, is_singleton=True, thread_local=False)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=seconds)
     except OSError as error:
         if error.errno not in (ENOLCK, EOPNOTSUPP):
             raise
         path.unlink(missing_ok=True)  # the file in which flock failed
         lock = SoftFileLock(path.with_suffix(WITHOUT_FLOCK), is_singleton=True, thread_local=False)
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=seconds)
     return lock
 
 

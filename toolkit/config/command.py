@@ -5,14 +5,20 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import toolkit
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS, Registry
 from toolkit.config.declared import NO_SPLIT, Option, list_options
-from toolkit.config.sections import RunConfig
+from toolkit.config.sections import (
+    CheckpointConfig,
+    DataConfig,
+    LoggingConfig,
+    RunConfig,
+    TrainingConfig,
+)
 
 TextList = list[str]  # inside the class, `list` is a field
 DEFAULT_COMPONENTS = {"optimizer": "adamw", "lr_scheduler": "linear"}
@@ -88,24 +94,21 @@ class Command:
     """Section of a checkpoint's run whose options the command accepts too, as Overrides."""
     common: tuple[str, ...] = ()
     """Paths of the options that the help shows first."""
-    find_saved_run: FindSavedRun | None = None
-    """Finds the run whose options are the defaults; None if the command resumes no run."""
+    find_saved_run: FindSavedRun | str = ""
+    """Finds the run whose options are the defaults, or names the function as `act` does; empty if
+    the command resumes no run."""
 
     @property
     def positional(self) -> str:
         """Path of the option that words without a flag set; empty if there is none."""
-        if self.config is RunConfig:
-            return "data.dirs"
-        return getattr(self.config, "positional", "")
+        return "data.dirs" if self.config is RunConfig else getattr(self.config, "positional", "")
 
     def fixed_sections(self) -> dict[str, type]:
         """Section -> config class, without components; "" is a command without sections."""
         if self.config is not RunConfig:
             return {"": self.config, **self.sections}
-        sections: dict[str, Any] = {f.name: f.default_factory for f in fields(RunConfig)}
-        others = (*COMPONENTS, "callbacks", "schedules")
-        own = {name: config for name, config in sections.items() if name not in others}
-        return {**own, **self.sections}
+        own = {"data": DataConfig, "training": TrainingConfig, "checkpoint": CheckpointConfig}
+        return {**own, "logging": LoggingConfig, **self.sections}
 
     def command_line_options(self) -> list[Option]:
         """The options of every command; --list is only for commands with components."""
@@ -119,9 +122,6 @@ class Command:
 
 RUN = Command(name="run", summary="", example="", config=RunConfig, components=COMPONENTS)
 """A run without a command line, as in Python and in checkpoints."""
-
-
-HELP_FLAGS = ("-h", "--help", "--help-all")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ class CommandGroup:
         if "--version" in argv:
             return f"{self.name} {toolkit.__version__}"
         commands = {**self.commands, **self.find_more(argv)}
-        if not argv or set(argv) & set(HELP_FLAGS):
+        if not argv or set(argv) & {"-h", "--help", "--help-all"}:
             return self.help_text(commands)
         known, path = ", ".join(commands), " or --path" if self.infer else ""
         raise ToolkitError(

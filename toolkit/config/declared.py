@@ -291,10 +291,7 @@ def index_by_path(options: Iterable[Option]) -> dict[str, Option]:
 
 @cache
 def describe_fields(config: type) -> list[tuple[dataclasses.Field[Any], Option]]:
-    """The fields of a config class with their options, in the order of their declarations.
-
-    Those of base classes come first.
-    """
+    """The fields of a config class, those of its bases first, with their options."""
     types, texts = read_declarations(config), field_help(config)
     fields = {field.name: field for field in dataclasses.fields(config) if field.name in types}
     described: dict[str, tuple[dataclasses.Field[Any], Option]] = {}

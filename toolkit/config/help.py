@@ -18,17 +18,14 @@ from toolkit.common.plugins import Plugin
 from toolkit.common.registry import CALLBACKS, POSITIONS, Entry, fold_sizes
 from toolkit.config.command import Command, format_columns, wrap_paragraph
 from toolkit.config.declared import Option, index_by_path, list_options, to_flag
-from toolkit.config.load import early_values, get_value, resolve
+from toolkit.config.load import early_values, resolve
 from toolkit.config.names import RESERVED_NAMES, find_field_doc
 from toolkit.config.sections import RunConfig
-from toolkit.config.values import CALLBACK, FALSE_WORDS, callback_section, read_words
+from toolkit.config.values import CALLBACK, FALSE_WORDS, callback_section, get_value, read_words
 
 SHORT_NAMES = {path: to_flag(name) for name, path in RESERVED_NAMES.items()}
 METAVARS = {bool: "", int: "N", float: "X", str: "TEXT"}
 MAX_CHOICES_WIDTH = 40
-DESCRIBED = ("arch", "task", "format")
-"""Sections whose components are described; --help lists those of the others by name."""
-TRIVIAL_RULES = ("at least 0", "at least 1")
 
 
 def help_text(
@@ -91,7 +88,7 @@ def component_names(command: Command, section: str) -> str:
     default = f", {named} by default" if named else ""
     default = ", by default that of the task" if section == "criterion" else default
     title = f"{to_flag(section)} NAME, the {registry.kind}{default}"
-    if section not in DESCRIBED:
+    if section not in ("arch", "task", "format"):  # the names speak for themselves
         return add_title(title, textwrap.indent(wrap_paragraph(", ".join(registry.names())), "  "))
     rows = [
         (fold_sizes(name, sizes), registry.summary(name))
@@ -122,8 +119,8 @@ def grouped_options(options: Sequence[Option], advanced: bool) -> list[str]:
     """These options under the titles of their groups."""
     groups: dict[str, list[Option]] = {}
     for option in options:
-        section = option.path.removesuffix(option.name).rstrip(".")
-        title = option.group or "further options" + f" of section {section}" * bool(section)
+        of_section = f" of section {option.section}" if option.section else ""
+        title = option.group or f"further options{of_section}"
         groups.setdefault(title, []).append(option)
     return [add_title(title, format_options(its, advanced)) for title, its in groups.items()]
 
@@ -137,7 +134,8 @@ def option_row(option: Option) -> tuple[str, str]:
     """The flag with its metavar, and its help with range and default."""
     term = f"{SHORT_NAMES.get(option.path, option.flag)} {metavar(option)}".rstrip()
     rule = option.type.rule
-    notes = [] if "{" in term or (option.type.scalar is int and rule in TRIVIAL_RULES) else [rule]
+    is_count = option.type.scalar is int and rule in ("at least 0", "at least 1")
+    notes = [] if "{" in term or is_count else [rule]
     default: Any = option.default
     if default not in (None, "", False, []) and default is not MISSING:
         text = ",".join(map(str, default)) if option.type.is_list else str(default)

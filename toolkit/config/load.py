@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from toolkit.common import plugins
@@ -32,6 +33,7 @@ from toolkit.config.values import (
     default_architecture,
     default_save_dir,
     flatten_sections,
+    get_value,
     keep_callbacks,
     plain_value,
     read_flags,
@@ -61,14 +63,11 @@ class Resolved(NamedTuple):
         for section, default in self.defaults.items():
             options = self.options_in(section)
             if default is Overrides:
-                plain = {o.path: plain_value(o, values[o.path].value) for o in options}
-                if empty := [path for path, value in plain.items() if not value]:
+                lists = {o.name: plain_value(o, values[o.path].value) for o in options}
+                if empty := [option.path for option in options if not lists[option.name]]:
                     origin = values[empty[0]].origin
                     raise ToolkitError(f"{empty[0]} must have a value, but is empty ({origin}).")
-                lists = [it if isinstance(it, list) else [it] for it in plain.values()]
-                texts = [[str(item) for item in items] for items in lists]
-                names = [option.name for option in options]
-                built[section] = Overrides(dict(zip(names, texts, strict=True)))
+                built[section] = Overrides(lists)
             elif section:
                 config = build_config(default, options, values)
                 name = values.get(f"{section}.name")
@@ -240,8 +239,9 @@ def resolve_values(
     saved: OptionValues = {}
     if command.config is RunConfig:
         named |= default_save_dir(default_architecture(named | early) | named | early)
-    if command.find_saved_run:
-        saved = saved_values(named | early, command.find_saved_run)
+    if find := command.find_saved_run:
+        find = resolve_name(find) if isinstance(find, str) else find
+        saved = saved_values(named | early, find)
         saved = keep_callbacks(saved, selected_callbacks(saved | named | early))
     start = default_architecture({**saved, **named, **early}) | saved
     resolved = resolve_components(start | named, command)
@@ -362,8 +362,3 @@ def name_option(section: str, command: Command) -> Option:
     """The option that selects the component of a section."""
     text = f"Name of the {command.components[section].kind}."
     return Option(f"{section}.name", TEXT, "", text, separator=None)
-
-
-def get_value(values: OptionValues, path: str, default: Any) -> Any:
-    """The value given for a path, or the default."""
-    return values[path].value if path in values else default

@@ -38,10 +38,6 @@ Scoring = Literal[
 ]
 
 
-FILES = ("input", "json", "results_path", "predictions", "output")
-"""Fields that name a file or a folder."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Options, title="output"):
     """Options of every command that reports results."""
@@ -52,7 +48,8 @@ class OutputOptions(Options, title="output"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_distinct_files({to_flag(it): getattr(self, it, None) for it in FILES})
+        names = ("input", "json", "results_path", "predictions", "output")
+        check_distinct_files({to_flag(it): getattr(self, it, None) for it in names})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,9 +119,6 @@ def parse_words(option: str, text: str) -> list[int]:
     return counts or LOG_WORDS
 
 
-Weight = Annotated[float, Above(0), Limit(10_000)]
-
-
 @dataclass(frozen=True, kw_only=True)
 class DataConfig(
     BatchOptions,
@@ -137,7 +131,9 @@ class DataConfig(
     """Data folders written by toolkit-preprocess or fairseq-preprocess. Several are read as one
     corpus. Separated by colons, as in a:b:c, they are shards of one corpus: each epoch reads the
     next one."""
-    weights: list[Weight] = field(default_factory=list, metadata=ADVANCED)
+    weights: list[Annotated[float, Above(0), Limit(10_000)]] = field(
+        default_factory=list, metadata=ADVANCED
+    )
     """How often an epoch visits each corpus. 2,0.5: twice the first, a random half of the second.
     Default: once each."""
     source_lang: str = field(default="", metadata=ADVANCED)

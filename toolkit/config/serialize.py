@@ -150,11 +150,7 @@ def print_config(resolved: Resolved) -> str:
 
 def to_yaml(value: object) -> str:
     """YAML that is read back as the same value: quotes only where they are needed."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
+    if isinstance(value, float):
         return repr(value)
     if isinstance(value, list):
         return f"[{', '.join(to_yaml(item) for item in value)}]"

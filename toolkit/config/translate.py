@@ -142,10 +142,7 @@ def explain(
     error: ToolkitError,
     resolve: Callable[[Sequence[str]], Any],
 ) -> ToolkitError:
-    """An error about all that a command does not know; `error` itself if it knows all.
-
-    `resolve` reads the words of a command line, or raises an error.
-    """
+    """An error about all that a command does not know; `error` itself if it knows all."""
     translator = Translator(command, chosen)
     answers = {n: it for n, flag in enumerate(words.flags) if (it := translator.answer(flag))}
     if len(answers) < 2 or all(it.text.startswith(names.REQUIRES) for it in answers.values()):

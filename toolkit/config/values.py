@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 FALSE_WORDS = ("false", "no", "off", "n", "0")
-NONE_WORDS = ("none", "null", "")
-BOOL_WORDS = ("true", "false")
 
 
 class OptionValue(NamedTuple):
@@ -52,6 +50,11 @@ class OptionValue(NamedTuple):
 
 OptionValues = dict[str, OptionValue]
 """Full path of an option -> the value that wins so far."""
+
+
+def get_value(values: OptionValues, path: str, default: Any) -> Any:
+    """The value given for a path, or the default."""
+    return values[path].value if path in values else default
 
 
 class Flag(NamedTuple):
@@ -105,7 +108,7 @@ def read_flags(
         taken = len(words_after) if option.multi_word else 1
         if flag.text is not None:
             texts, taken = [flag.text], 0
-        elif is_switch and (not words_after or words_after[0].lower() not in BOOL_WORDS):
+        elif is_switch and (not words_after or words_after[0].lower() not in ("true", "false")):
             texts, taken = ["true"], 0
         elif not words_after:
             raise ToolkitError(f"{flag.origin} needs a value: {option.rule}.")
@@ -160,7 +163,7 @@ def build_config(
 def plain_value(option: Option, value: Any) -> Any:
     """The value without what only text can say: no value, and lists with separators."""
     check_plain(option.path, value)
-    nones = (None,) if option.type.scalar is str else (None, *NONE_WORDS)
+    nones = (None,) if option.type.scalar is str else (None, "none", "null", "")
     if option.type.optional and value in nones:
         return None
     if option.type.is_list and isinstance(value, str):
@@ -225,10 +228,7 @@ def check_plain(path: str, value: object) -> None:
 
 
 def flatten_sections(nested: Mapping[str, object], command: Command, origin: str) -> OptionValues:
-    """{arch: {name: taco, layers: 2}} -> arch.name, arch.layers; `arch: taco` is its name alone.
-
-    An empty section sets nothing.
-    """
+    """{arch: {name: taco, layers: 2}} -> arch.name, arch.layers; `arch: taco` is its name alone."""
     sections = {*command.components, *command.fixed_sections()} - {""}
     values: OptionValues = {}
     for section, value in nested.items():
@@ -253,9 +253,7 @@ def callback_section(name: str) -> str:
 
 def selected_callbacks(values: OptionValues) -> list[str]:
     """The names of the selected callbacks, each once."""
-    if SELECTED_CALLBACKS.path not in values:
-        return []
-    names = plain_value(SELECTED_CALLBACKS, values[SELECTED_CALLBACKS.path].value)
+    names = plain_value(SELECTED_CALLBACKS, get_value(values, SELECTED_CALLBACKS.path, []))
     return [str(name) for name in dict.fromkeys(names if isinstance(names, list) else [])]
 
 
@@ -319,23 +317,21 @@ def saved_values(given: OptionValues, find: FindSavedRun) -> OptionValues:
     Where a run writes to is not taken over from another run, and from the run itself only if it is
     inside its folder, which may come from somebody else.
     """
-    paths = (SAVE_DIR, CheckpointConfig.save_dir), (RESTORE_FILE, "")
-    folder, file = (given[path].value if path in given else default for path, default in paths)
-    saved = find(str(folder), str(file or ""))
+    folder = str(get_value(given, SAVE_DIR, CheckpointConfig.save_dir))
+    saved = find(folder, str(get_value(given, RESTORE_FILE, None) or ""))
     if saved is None:
         return {}
     values = flatten_sections(saved.options, RUN, saved.checkpoint)
-    own = () if saved.in_save_dir else ("checkpoint.", "logging.")
-    names = {section: f"{section}.name" for section in COMPONENTS}
-    others = [
-        f"{section}."
-        for section, name in names.items()
-        if name in given and name in values and given[name].value != values[name].value
-    ]
-    logdir = str(values[LOGDIR].value or "") if LOGDIR in values else ""
-    outside = () if is_inside(Path(logdir), Path(str(folder))) else (LOGDIR,)
-    left_out = (SAVE_DIR, RESTORE_FILE, *own, *others, *outside)
-    return {path: value for path, value in values.items() if not path.startswith(left_out)}
+    left_out = [SAVE_DIR, RESTORE_FILE]
+    if not saved.in_save_dir:
+        left_out += ["checkpoint.", "logging."]
+    for section in COMPONENTS:
+        before, now = (get_value(it, f"{section}.name", None) for it in (values, given))
+        if now not in (None, before):
+            left_out.append(f"{section}.")
+    if not is_inside(Path(str(get_value(values, LOGDIR, None) or "")), Path(folder)):
+        left_out.append(LOGDIR)
+    return {path: value for path, value in values.items() if not path.startswith(tuple(left_out))}
 
 
 def default_save_dir(values: OptionValues) -> OptionValues:
@@ -346,14 +342,12 @@ def default_save_dir(values: OptionValues) -> OptionValues:
     return {SAVE_DIR: OptionValue(f"{CheckpointConfig.save_dir}/{'-'.join(names)}", "default")}
 
 
-def default_architecture(values: Mapping[str, OptionValue]) -> OptionValues:
-    """The architecture of the checkpoint that --finetune-from names, unless one is named.
-
-    Files and flags override its options.
-    """
-    if "arch.name" in values or FINETUNE_OPTION not in values or not values[FINETUNE_OPTION].value:
+def default_architecture(values: OptionValues) -> OptionValues:
+    """The architecture of the checkpoint that --finetune-from names, unless one is named."""
+    source = get_value(values, FINETUNE_OPTION, None)
+    if "arch.name" in values or not source:
         return {}
-    path = Path(str(values[FINETUNE_OPTION].value))
+    path = Path(str(source))
     folder = locate_checkpoint(path, *CHECKPOINT_LINKS)
     if folder is None:
         raise missing_checkpoint_error(path)
@@ -369,17 +363,14 @@ def locate_checkpoint(path: Path, *links: str, file: str = MANIFEST) -> Path | N
     return next((folder for folder in folders if (folder / file).exists()), None)
 
 
-HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
-
-
 def missing_checkpoint_error(path: Path) -> ToolkitError:
     """The error for a path without a checkpoint: the next step for what it may be instead."""
     several = " Several are separated by spaces." * ("," in str(path))
-    hub = HUB_NAME.fullmatch(str(path)) and not path.suffix and not path.exists()
+    is_name = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(path)) and not path.suffix
     hint = (
         f" If it is a BERT, ELECTRA, ConvBERT, DeBERTa or ModernBERT of the Hugging Face Hub, "
         f"download it first: hf download {path} --local-dir {path.name}. Then run toolkit-convert "
         f"import {path.name} converted, and name converted."
     )
     what = f"No checkpoint is in {path}" if path.is_dir() else f"No such checkpoint: {path}"
-    return ToolkitError(f"{what}.{several}{hint if hub else ''}")
+    return ToolkitError(f"{what}.{several}{hint if is_name and not path.exists() else ''}")

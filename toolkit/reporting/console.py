@@ -138,7 +138,7 @@ class NotebookBar(rich_progress.Progress):
 
     def update(self, *task: Any, **fields: Any) -> None:
         super().update(*task, **fields)
-        if time.monotonic() - self.drawn_at > NOTEBOOK_SECONDS:
+        if time.monotonic() - self.drawn_at > 0.5:
             self.refresh()
 
     def refresh(self) -> None:
@@ -148,9 +148,6 @@ class NotebookBar(rich_progress.Progress):
 
     def stop(self) -> None:
         self.refresh()
-
-
-NOTEBOOK_SECONDS = 0.5
 
 
 def has_bars(console: Console) -> bool:

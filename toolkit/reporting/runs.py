@@ -33,26 +33,20 @@ def read_log(path: Path) -> list[JsonObject]:
     """All records of a metrics.jsonl; an incomplete last line of a killed writer is skipped."""
     with name_file(path, "Name the log of a run."):
         lines = read_bytes(path).decode(errors="replace").split("\n")
-    last = lines.pop()  # after the last newline: nothing, or an incomplete record
-    records = [parse_record(line) for line in lines]
-    if None in records:
-        index = records.index(None)
-        raise ToolkitError(
-            f"{path} must hold one JSON object per line, but line {index + 1} is "
-            f"{lines[index][:40]!r}. Remove that line."
-        )
-    return [record for record in (*records, parse_record(last)) if record is not None]
-
-
-def parse_record(line: str) -> JsonObject | None:
-    """The record of a line; None if it is not a complete JSON object."""
-    try:
-        record: JsonObject = convert(json_files.loads(line), JsonObject)
-        for name, kind in HEAD.items():
-            convert(record.get(name), kind)
-    except JsonError:
-        return None
-    return record
+    records = list[JsonObject]()
+    for number, line in enumerate(lines, 1):
+        try:
+            record: JsonObject = convert(json_files.loads(line), JsonObject)
+            for name, kind in HEAD.items():
+                convert(record.get(name), kind)
+            records.append(record)
+        except JsonError:
+            if number < len(lines):
+                raise ToolkitError(
+                    f"{path} must hold one JSON object per line, but line {number} is "
+                    f"{line[:40]!r}. Remove that line."
+                ) from None
+    return records
 
 
 METRICS_FILE, RESULT_FILE = "metrics.jsonl", "result.json"
@@ -146,12 +140,7 @@ def read_options(folder: Path) -> JsonObject:
             continue
         options = relevant_options(saved.get("config", saved))
         return {key: value for key, value in options.items() if key != "training.seed"}
-    return {"run": str(folder.parent / name_without_seed(folder))}
-
-
-def name_without_seed(folder: Path) -> str:
-    """The folder's name without its seed; may be empty."""
-    return re.sub(r",?seed=\d+", "", folder.name)
+    return {"run": name_model(str(folder))}
 
 
 def name_model(path: str) -> str:
@@ -208,7 +197,7 @@ def describe_group(run: LoggedRun, differing: Sequence[str]) -> str:
     keys = [key for key in differing if key in run.options and key != "run"]
     options = [(key.rpartition(".")[2], run.options[key]) for key in keys]
     text = ", ".join(v if k == "name" else f"{k}={format_value(v)}" for k, v in options)
-    return text or name_without_seed(run.folder) or run.folder.parent.name
+    return text or Path(name_model(str(run.folder))).name
 
 
 def format_value(value: object) -> str:

@@ -145,10 +145,7 @@ class Table:
 
 
 def format_cell(cell: Cell, decimals: int) -> str:
-    """A float with this many decimals and without the sign of a zero; a dash for None.
-
-    Control characters are escaped.
-    """
+    """A float with these decimals, without the sign of a zero; a dash for None; escaped text."""
     if isinstance(cell, float):
         return f"{round(float(cell), decimals) + 0.0:.{decimals}f}"
     return "-" if cell is None else str(cell).translate(CONTROLS)

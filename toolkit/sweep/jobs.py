@@ -124,15 +124,8 @@ def start_job(job: SweepJob, environment: Mapping[str, str]) -> None:
     still training in the folder then.
     """
     job.folder.mkdir(parents=True, exist_ok=True)
-    lock, end = FolderLock(job.folder), time.monotonic() + ENDING_SECONDS
-    while True:
-        try:
-            lock.acquire()
-            break
-        except ToolkitError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(POLL_SECONDS)
+    lock = FolderLock(job.folder)
+    lock.acquire(ENDING_SECONDS)
     lock.release()  # the job acquires it again
     with open_unlinked(job.folder / LOG_FILE, "ab") as log:
         job.process = subprocess.Popen(
@@ -161,10 +154,7 @@ def collect_result(job: SweepJob) -> None:
 
 @contextmanager
 def catch_signals() -> Iterator[list[int]]:
-    """Collect the signals received in this context, in order, without other effects.
-
-    A signal that is repeated within REPEAT_SECONDS counts once.
-    """
+    """Collect the signals received; one that is repeated within REPEAT_SECONDS counts once."""
     received: list[int] = []
     last: dict[int, float] = {}
 
@@ -228,13 +218,12 @@ def slurm_script(runs: Sequence[tuple[str, str]], base: Path) -> str:
 
 REPORT = re.compile(r"^train +update +(?P<update>\d+)/(?P<total>\d+).*? loss (?P<loss>\S+)", re.M)
 """A line of a run's log, as TrainingConsole prints it."""
-LOG_BYTES = 8192
 
 
 def latest_report(job: SweepJob) -> re.Match[str] | None:
     """Update and loss in the last line of a log that has them."""
     with suppress(OSError), (job.folder / LOG_FILE).open("rb") as log:
-        log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_BYTES))
+        log.seek(max(0, log.seek(0, os.SEEK_END) - 8192))
         return next(reversed([*REPORT.finditer(log.read().decode(errors="replace"))]), None)
     return None
 
@@ -246,8 +235,8 @@ class SweepProgress(Progress):
         self, jobs: Sequence[SweepJob], *, total: int, console: Console | None = None
     ) -> None:
         super().__init__("sweep", total, "runs", console=console, line_seconds=RUN_LINE_SECONDS)
-        self.runs, self.done = len(jobs), total - len(jobs)
-        self.finished_before = self.done
+        self.runs = len(jobs)
+        self.done = self.finished_before = total - len(jobs)
         self.running: list[SweepJob] = []
         self.started: set[str] = set()
         self.reported: set[str] = set()

@@ -241,10 +241,8 @@ def grid_points(c: SweepConfig) -> list[GridPoint]:
 def draw_trials(ranges: Mapping[str, ValueRange], trials: int) -> list[dict[str, str]]:
     """Option -> value, as text, of each trial; draws that are equal count once.
 
-    Values are log-uniform: numbers with four significant digits, or whole ones.
-
-    The draws of an option depend on its name and range alone: more trials continue the list, and
-    every variant is trained with the same values.
+    Values are log-uniform: numbers with four significant digits, or whole ones. The draws of an
+    option depend on its name and range alone: more trials continue the list.
     """
     drawn = []
     for option, values in ranges.items():

@@ -73,12 +73,8 @@ def tuned_table(ranking: Comparison, source: MetricSource, c: SweepConfig) -> Ta
     """The comparison of the variants, each with the best values of its tuned options."""
     tuned = list(c.ranges())
     chosen = best_of_each_variant(ranking, tuned, source.metric)
-    table = comparison_table(chosen, source, c.rank_by, failed={})
-    return replace(
-        table,
-        caption=f"{source}, best {' and '.join(tuned)} of each variant",
-        note="; ".join(filter(None, [table.note, describe_edges(ranking, chosen, tuned)])),
-    )
+    caption = f"{source}, best {' and '.join(tuned)} of each variant"
+    return replace(comparison_table(chosen, source, c.rank_by, failed={}), caption=caption)
 
 
 def draw_learning_curves(outcomes: Sequence[Outcome], source: MetricSource, folder: Path) -> None:
@@ -102,7 +98,6 @@ def draw_learning_curves(outcomes: Sequence[Outcome], source: MetricSource, fold
 
 
 SUMMARY = ("mean", "deviation")
-DIFFERENCE = ("difference", "low", "high")
 
 
 def comparison_table(
@@ -110,8 +105,7 @@ def comparison_table(
 ) -> Table:
     """Summary of each row, and its difference from the best row on equal seeds.
 
-    Rows that are not distinguishable from the best are marked. `failed` counts the runs without
-    result of each configuration, in a separate column.
+    Rows that are not distinguishable from the best are marked. `failed` counts runs without result.
     """
     rows, several = ranking.rows, len(ranking.rows) > 1
     columns: dict[str, list[Cell]] = option_columns(rows)
@@ -141,7 +135,7 @@ def comparison_table(
         columns=list(columns),
         rows=list(zip(*columns.values(), strict=True)),
         marked=marked,
-        shared_precision=[*SUMMARY, rank_by, *DIFFERENCE],
+        shared_precision=[*SUMMARY, rank_by, "difference", "low", "high"],
         caption=str(source),
         note="; ".join(notes),
     )
@@ -201,28 +195,6 @@ def best_of_each_variant(ranking: Comparison, tuned: Collection[str], metric: st
     return replace(ranking, rows=chosen, best=index_of_best([it.value for it in chosen], metric))
 
 
-def describe_edges(ranking: Comparison, chosen: Comparison, tuned: Collection[str]) -> str:
-    """Which chosen tried_numbers are the smallest or largest that were tried; empty if none."""
-    found = []
-    for option in tuned:
-        tried = tried_numbers(ranking.rows, option)
-        edges = {min(tried): "smallest", max(tried): "largest"} if len(set(tried)) > 1 else {}
-        at = dict.fromkeys(edges[x] for x in tried_numbers(chosen.rows, option) if x in edges)
-        found += [f"the {edge} {option} tried" for edge in at]
-    return f"best at {' and '.join(found)}: try values beyond" if found else ""
-
-
-def tried_numbers(rows: Sequence[Configuration], option: str) -> list[float]:
-    """Values of an option; none if some is not a number."""
-    try:
-        return [float(row.point.values[option]) for row in rows]
-    except ValueError:
-        return []
-
-
-COSTS = ("parameters", "flops_per_token", "tokens_per_second", "peak_memory_gib")
-
-
 def cost_table(ranking: Comparison, source: MetricSource) -> Table:
     """Parameters, FLOPs of an update per token, and the last report of speed and memory.
 
@@ -230,7 +202,7 @@ def cost_table(ranking: Comparison, source: MetricSource) -> Table:
     """
     columns = option_columns(ranking.rows)
     columns[source.metric] = [row.value for row in ranking.rows]
-    for name in COSTS:
+    for name in ("parameters", "flops_per_token", "tokens_per_second", "peak_memory_gib"):
         found = [
             [result.get(name, result.get("train", {}).get(name)) for _, result in row.outcomes]
             for row in ranking.rows

@@ -14,14 +14,7 @@ import numpy as np
 from toolkit.checkpoints.load import find_checkpoint
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import write_output
-from toolkit.common.json_files import (
-    FileName,
-    JsonObject,
-    convert,
-    name_file,
-    sha256,
-    sha256_file,
-)
+from toolkit.common.json_files import FileName, JsonObject, convert, name_file, sha256, sha256_file
 from toolkit.config.commands.preprocess import PreprocessConfig
 from toolkit.config.commands.train import SUITE_TRAIN, TRAIN, SweepConfig
 from toolkit.config.load import Resolved, resolve, to_run_config
@@ -110,9 +103,7 @@ def prepare_data(name: str, task: FineTuning, folder: Path, checkpoint: Path, ba
     train, valid = (find_file(folder, f"{name}.{split}.jsonl") for split in ("train", "valid"))
     tokenizer = find_checkpoint(checkpoint)
     rows = RowsConfig(
-        text_columns=task.text_columns,
-        label_column=task.label_column,
-        label_type=task.label_type,
+        text_columns=task.text_columns, label_column=task.label_column, label_type=task.label_type
     )
     facts = [*map(sha256_file, (train, valid)), Tokenizer.load(tokenizer).fingerprint, str(rows)]
     data = base / "data" / f"{name}-{sha256(' '.join(facts))[:8]}"

@@ -17,27 +17,14 @@ from toolkit.common import json_files
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject, read_json
 from toolkit.config.commands.train import TRAIN, SweepConfig
-from toolkit.config.load import (
-    Resolved,
-    early_values,
-    get_value,
-    resolve,
-    to_run_config,
-    vary,
-)
+from toolkit.config.load import Resolved, early_values, resolve, to_run_config, vary
 from toolkit.config.sections import RunConfig
 from toolkit.config.serialize import diff_configs, list_differences, to_dict
-from toolkit.config.values import read_words
+from toolkit.config.values import get_value, read_words
 from toolkit.data.storage.data_folder import open_folder
 from toolkit.reporting.runs import OPTIONS_FILE, RESULT_FILE, relevant_options
 from toolkit.sweep.jobs import SweepJob, SweepProgress, allocate_slots, run_all, slurm_script
-from toolkit.sweep.ranking import (
-    GridPoint,
-    MetricSource,
-    Outcome,
-    grid_points,
-    load_result,
-)
+from toolkit.sweep.ranking import GridPoint, MetricSource, Outcome, grid_points, load_result
 from toolkit.sweep.report import report_sweep
 from toolkit.training.data import split_names
 
@@ -124,8 +111,10 @@ def compare_outcomes(runs: Sequence[SweepRun], c: SweepConfig, base: Path) -> in
     return 1 if failed else 0
 
 
-STOP_OPTIONS = ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
-LENGTH_OPTIONS = {f"training.{name}" for name in STOP_OPTIONS}
+LENGTH_OPTIONS = {
+    f"training.{name}"
+    for name in ("max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr")
+}
 """Options that may change when a run resumes: they only make it longer."""
 
 

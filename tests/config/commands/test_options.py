@@ -99,19 +99,6 @@ def test_grid_separates_values_with_commas_by_semicolons():
     assert c.parse_grid() == {"arch.convolve": ["query,key", "value"]}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"grid": [f"{name}={','.join(map(str, range(100)))}" for name in "abc"]},
-        {"grid": ["lr=1e-5..1e-3"], "trials": 2**31 - 1},
-        {"grid": [f"a={','.join(map(str, range(400)))}"], "seeds": list(range(400))},
-    ],
-)
-def test_sweep_rejects_more_runs_than_a_machine_can_list(options):
-    with pytest.raises(ToolkitError, match=r"at most 100000 runs, but this one has \d+\. "):
-        SweepConfig(**options)
-
-
 LR = "lr=1e-5..1e-3"
 
 
@@ -121,8 +108,6 @@ def test_ranges_are_read_as_numbers():
         "lr": ValueRange(1e-5, 1e-3, whole=False),
         "radius": ValueRange(2.0, 16.0, whole=True),
     }
-    assert c.runs == 4
-    assert SweepConfig(grid=["lr=1,2"], trials=3).runs == 2
 
 
 def test_corpus_weights_are_parsed_from_one_word():

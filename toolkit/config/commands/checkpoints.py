@@ -316,8 +316,6 @@ FORMAT_BY_ENDING = {
     **{".parquet": "parquet", ".arrow": "arrow"},
 }
 """Ending of a file -> its format; other files are plain text."""
-UNSTREAMED = ("parquet", "arrow", "dataset")
-"""Formats that are read from a file and written at the end."""
 PredictFormat = Literal[
     "auto", "text", "tsv", "csv", "jsonl", "parquet", "arrow", "dataset", "conllu"
 ]
@@ -388,8 +386,8 @@ class PredictConfig(
 
     @property
     def reads_lines(self) -> bool:
-        """Whether the input is a stream of lines."""
-        return self.resolved_input not in UNSTREAMED
+        """Whether the input is a stream of lines: other formats are read from a file."""
+        return self.resolved_input not in ("parquet", "arrow", "dataset")
 
 
 def format_of(path: str) -> str:

@@ -122,8 +122,7 @@ class PreprocessConfig(Options, titles={"trainpref": "input and output", "tokeni
     @property
     def vocabulary_option(self) -> str | None:
         """The option that brings a vocabulary."""
-        names = (name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None)
-        return next(names, None)
+        return next((it for it in TOKENIZER_BY_OPTION if getattr(self, it) is not None), None)
 
     @property
     def tokenizer_kind(self) -> TokenizerKind:

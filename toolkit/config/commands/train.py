@@ -7,8 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from math import prod
 from typing import Literal
 
 from toolkit.common.errors import ToolkitError
@@ -19,7 +17,6 @@ from toolkit.config.sections import RunConfig
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
-WHOLE = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -48,10 +45,9 @@ def parse_range(option: str, values: Sequence[str]) -> ValueRange | None:
             f"{text} must be a range of positive numbers from a smaller to a larger one: it is "
             f"searched on a logarithmic scale. List the values instead, as in {option}=0,0.1."
         )
-    return ValueRange(low, high, whole=all(map(WHOLE.fullmatch, found[0].groups())))
+    return ValueRange(low, high, whole=first.isdecimal() and last.isdecimal())
 
 
-MAX_RUNS = 100_000
 FIXED_OPTIONS = {
     "save_dir": "each run gets a subfolder",
     "checkpoint.save_dir": "each run gets a subfolder",
@@ -96,21 +92,8 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
         super().__post_init__()
         if repeated := sorted(seed for seed, count in Counter(self.seeds).items() if count > 1):
             raise ToolkitError(f"sweep.seeds must be distinct, but {repeated} are repeated.")
-        grid = self.parse_grid()
-        if self.suite and grid:
+        if self.parse_grid() and self.suite:
             raise ToolkitError("--suite cannot be combined with --grid. Use --seeds alone.")
-        if self.runs > MAX_RUNS:
-            raise ToolkitError(
-                f"a sweep must have at most {MAX_RUNS} runs, but this one has {self.runs}. Try "
-                f"fewer values, trials or seeds."
-            )
-
-    @property
-    def runs(self) -> int:
-        """Number of runs: combinations of values and trials, with each seed."""
-        ranges, grid = self.ranges(), self.parse_grid()
-        listed = prod(len(values) for option, values in grid.items() if option not in ranges)
-        return listed * (self.trials if ranges else 1) * max(1, len(self.seeds))
 
     def ranges(self) -> dict[str, ValueRange]:
         """Option -> the range to draw from."""
@@ -119,41 +102,30 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
 
     def parse_grid(self) -> dict[str, list[str]]:
         """Option -> the values to try, all still text."""
-        return parse_grid(tuple(self.grid))
+        grid: dict[str, list[str]] = {}
+        for text in self.grid:
+            key, equals, values = parse_grid_item(text)
+            if not key or not equals or not all(values):
+                raise ToolkitError(
+                    f"sweep.grid must be an option and its values, but is {text!r}. Write it as in "
+                    f"--grid arch.fixed=true,false."
+                )
+            if key in FIXED_OPTIONS:
+                raise ToolkitError(f"sweep.grid cannot vary {key}: {FIXED_OPTIONS[key]}.")
+            if key in grid or len(set(values)) < len(values):
+                raise ToolkitError(
+                    f"sweep.grid must try each value of an option once, but {key} is repeated "
+                    f"in {' and '.join(self.grid)}."
+                )
+            grid[key] = values
+        return grid
 
 
-@lru_cache(maxsize=1)  # every run of a sweep has the same grid
-def parse_grid(items: tuple[str, ...]) -> dict[str, list[str]]:
-    """The options and values of sweep.grid; raises a ToolkitError for repeated ones."""
-    grid: dict[str, list[str]] = {}
-    for text in items:
-        key, equals, values = parse_grid_item(text)
-        if not key or not equals or not all(values):
-            raise ToolkitError(
-                f"sweep.grid must be an option and its values, but is {text!r}. Write it as in "
-                f"--grid arch.fixed=true,false."
-            )
-        if key in FIXED_OPTIONS:
-            raise ToolkitError(f"sweep.grid cannot vary {key}: {FIXED_OPTIONS[key]}.")
-        if key in grid or len(set(values)) < len(values):
-            raise ToolkitError(
-                f"sweep.grid must try each value of an option once, but {key} is repeated "
-                f"in {' and '.join(items)}."
-            )
-        grid[key] = values
-    return grid
-
-
-@lru_cache(maxsize=100)
 def parse_grid_item(text: str) -> tuple[str, str, list[str]]:
-    """`arch.fixed=true,false` -> the option, the equals sign if there is one, the values."""
+    """`--arch.key-dynamic=true,false` -> arch.key_dynamic, the equals sign if any, the values."""
     key, equals, rest = text.partition("=")
-    return option_name(key), equals, rest.split(";") if ";" in rest else rest.split(",")
-
-
-def option_name(text: str) -> str:
-    """`--arch.key-dynamic` -> arch.key_dynamic."""
-    return text.strip().removeprefix("--").replace("-", "_")
+    option = key.strip().removeprefix("--").replace("-", "_")
+    return option, equals, rest.split(";") if ";" in rest else rest.split(",")
 
 
 TRAIN = Command(
