@@ -314,9 +314,8 @@ def write_scores(
     for item, score, count, result in zip(
         items, found.scores.tolist(), found.tokens.tolist(), outcome.correct.tolist(), strict=True
     ):
-        row: JsonObject = {"paradigm": item.paradigm.name, "file": str(item.file)}
-        row["line"] = item.line
-        size = len(item.options)
+        name, size = item.paradigm.name, len(item.options)
+        row: JsonObject = {"paradigm": name, "file": str(item.file), "line": item.line}
         columns = {"sentence": item.options, "score": score[:size], "tokens": count[:size]}
         if task == MINIMAL_PAIRS_TASK:
             for name, values in columns.items():

@@ -141,8 +141,8 @@ def evaluate_checkpoint(
     predictors = list_predictors(data, words)
     sentences = np.array([sentence for sentence, _ in data.places])
     rows = [regress(name, y, predictors, sentences) for name, y in data.measures.items()]
-    record: JsonObject = {"task": c.task, "path": path, "scoring": reader.scorer.scoring}
-    record["measures"] = rows
+    scoring = reader.scorer.scoring
+    record: JsonObject = {"task": c.task, "path": path, "scoring": scoring, "measures": rows}
     output.write(c.task, record)
     names = ["measure", "words", "added log-likelihood", "95% interval", "slope", "R2"]
     cells = [
@@ -154,8 +154,8 @@ def evaluate_checkpoint(
         ]
         for row in rows
     ]
-    caption = f"{path}: {reader.scorer.scoring}"
-    Table(columns=names, rows=cells, caption=caption, right_align=names[1:]).print(output.console)
+    table = Table(columns=names, rows=cells, caption=f"{path}: {scoring}", right_align=names[1:])
+    table.print(output.console)
     return record
 
 

@@ -194,8 +194,7 @@ class DataConfig(
     @property
     def languages(self) -> tuple[str, str] | None:
         """Source and target language, if the run names them."""
-        names = self.source_lang, self.target_lang
-        return names if any(names) else None
+        return (self.source_lang, self.target_lang) if self.source_lang else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -291,11 +291,10 @@ class TrainingConsole:
             parts.append(f"epoch {values['epoch']:>3}")
         parts += [str(values[name]) for name in ("subset", "path", "text") if values.get(name)]
         losses = [name for name in values if name.endswith("_loss")]
-        objectives = [*(losses if len(losses) > 1 else [])]
-        objectives += [name for name in values if name.endswith("_accuracy")]
-        parts += [
+        accuracies = [name for name in values if name.endswith("_accuracy")]
+        parts += [  # `mlm 5.474  mpm accuracy 0.165`
             f"{name.removesuffix('_loss').replace('_', ' ')} {values[name]:.3f}"
-            for name in objectives  # `mlm 5.474  mpm accuracy 0.165`
+            for name in (losses if len(losses) > 1 else []) + accuracies
         ]
         parts += format_metrics(values)
         if event == "train":
