@@ -12,7 +12,7 @@ from typing import Literal
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import DEFAULT_COMPONENTS, Command
-from toolkit.config.declared import ADVANCED, NO_SPLIT, Options, PositiveInt, Processes
+from toolkit.config.declared import ADVANCED, NO_SPLIT, Options, Processes, Size
 from toolkit.config.sections import RunConfig
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -73,7 +73,7 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
     options replace: babylm-2025-glue, superglue or a YAML file. The folder that is named has the
     tasks' JSON lines, NAME.train.jsonl and NAME.valid.jsonl; tasks that are missing are reported.
     Ends with a table of means and deviations."""
-    trials: PositiveInt = 10
+    trials: Size = 10
     """Random search: how many values to draw from each range of --grid. More of them extend the
     search."""
     jobs: Processes = 0
@@ -92,7 +92,8 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
         super().__post_init__()
         if repeated := sorted(seed for seed, count in Counter(self.seeds).items() if count > 1):
             raise ToolkitError(f"sweep.seeds must be distinct, but {repeated} are repeated.")
-        if self.parse_grid() and self.suite:
+        _ = self.ranges()
+        if self.suite and self.grid:
             raise ToolkitError("--suite cannot be combined with --grid. Use --seeds alone.")
 
     def ranges(self) -> dict[str, ValueRange]:
