@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from tests.gpu.machine_code import Variant
 from toolkit.nn.ops.kernel_inputs import tile_size
 from toolkit.nn.ops.kernels.attention_backward import (
-    Blocks,
     choose_blocks,
     differentiate_keys,
     differentiate_queries,
@@ -53,7 +52,7 @@ class Form(NamedTuple):
         types["row_bits"] = "*i32"
         return types | {"blocks": "i32", "scale": "fp32", "threshold": "i32", "keep_scale": "fp32"}
 
-    def blocks(self, kernel: Any) -> Blocks:
+    def blocks(self, kernel: Any) -> dict[str, int]:
         sizes = tile_size(self.width), BYTES[self.dtype]
         return choose_blocks(kernel, *sizes, has_key_table="key" in TABLES[self.tables])
 
@@ -74,7 +73,7 @@ class Form(NamedTuple):
             **{"PARTS": self.parts, "H": HEADS, "WIDTH": self.width},
             **{"PADDED": tile_size(self.width), "R": offsets, "RP": tile_size(offsets)},
             **{"QUERY_SHARED": True, "KEY_SHARED": True, "CAUSAL": self.causal},
-            **{"PRECISION": "tf32", "OWN": blocks.own, "OTHERS": blocks.others},
+            **{"PRECISION": "tf32", "OWN": blocks["OWN"], "OTHERS": blocks["OTHERS"]},
         }
 
 
@@ -91,6 +90,7 @@ FORMS = [
 def attention_variants() -> Iterator[tuple[str, Variant]]:
     for form in FORMS:
         for name, kernel in KERNELS.items():
-            *_, warps, stages = form.blocks(kernel)
-            variant = Variant(kernel, form.types, form.constants(kernel), warps, stages)
+            blocks = form.blocks(kernel)
+            launch = blocks["num_warps"], blocks["num_stages"]
+            variant = Variant(kernel, form.types, form.constants(kernel), *launch)
             yield f"{name} {form.name}", variant

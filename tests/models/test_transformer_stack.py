@@ -4,13 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from toolkit.models.encoder_decoder import StackConfig, build_embeddings
+from toolkit.models.encoder_decoder import StackConfig, TransformerStack
 
 CONFIG = StackConfig(width=4, heads=2, feed_forward_width=8, dropout=0.0)
 
 
 def build(**changes):
-    return build_embeddings(dataclasses.replace(CONFIG, **changes), nn.Embedding(7, 4))
+    c, words = dataclasses.replace(CONFIG, **changes), nn.Embedding(7, 4)
+    return TransformerStack(c, words, [], cross=False, causal=False).embeddings
 
 
 def test_token_embedding_scales_words_before_adding_positions():

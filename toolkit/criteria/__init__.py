@@ -26,10 +26,8 @@ class MaskedClasses(Classes):
 
 
 class ProjectedClasses(NamedTuple):
-    """N predictions over C classes whose logits, states @ table.T + bias, are not stored.
-
-    The logits and their gradients would take N x C numbers each.
-    """
+    """N predictions over C classes whose logits, states @ table.T + bias, N x C numbers, are not
+    stored."""
 
     states: Float[Tensor, "N E"]
     table: Float[Tensor, "C E"]
@@ -109,10 +107,9 @@ class Criterion(nn.Module, ABC):
     """Whether `forward` also takes ProjectedClasses; otherwise it receives their logits."""
 
     def __call__(self, predictions: Mapping[str, LazyPrediction]) -> dict[str, Float[Tensor, ""]]:
-        totals: dict[str, Tensor] = super().__call__(
+        return super().__call__(
             predictions if self.takes_projections else compute_logits(predictions)
         )
-        return totals
 
     def observe(self, learner: Callable[[Any], Any], batch: object) -> None:
         """Called in training with learner and batch, whose predictions `forward` gets next."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -47,11 +46,10 @@ class CrossEntropyConfig(Options, section="criterion"):
 
 @register_criterion("cross_entropy", CrossEntropyConfig())
 class CrossEntropy(Criterion):
-    """-sum_n ((1 - s) log p_n(target_n) + s mean_c log p_n(c)) + z sum_n log^2 sum_c exp(logit_nc).
+    """-sum_n ((1 - s) log p_n(target_n) + s mean_c log p_n(c)) + z sum_n log^2 sum_c exp(logit_nc),
+    the last sum only where gradients are computed, so that losses of validation are comparable.
 
-    The last sum is added where gradients are computed, so that losses of validation are comparable.
-    Yes and no are two classes. For a number it is -log N(target; value, 1/2), the squared error up
-    to a constant.
+    Yes and no are two classes. For a number it is the squared error.
     """
 
     takes_projections = True
@@ -69,7 +67,7 @@ class CrossEntropy(Criterion):
         if isinstance(prediction, Values):
             return squared_error(prediction)
         if isinstance(prediction, ProjectedClasses):
-            return projected_cross_entropy(prediction, self.label_smoothing, self.z())
+            return _ProjectedCrossEntropy.apply(*prediction, self.label_smoothing, self.z())
         return self.classes(prediction)
 
     def z(self) -> float:
@@ -91,8 +89,7 @@ class CrossEntropy(Criterion):
             )
         logits, targets = prediction
         if logits.device.type == "cpu":
-            total: Tensor = _CrossEntropy.apply(logits, targets, self.label_smoothing, self.z())
-            return total
+            return _CrossEntropy.apply(logits, targets, self.label_smoothing, self.z())
         logits = logits.float()
         loss = F.cross_entropy(
             logits,
@@ -110,8 +107,7 @@ class _CrossEntropy(torch.autograd.Function):
     """Cross-entropy by blocks of rows, so that their fp32 copies stay in the CPU's cache.
 
     d/dlogits = (1 + 2 z log Z) softmax(logits) - (1 - s) onehot(target) - s / C, recomputed from
-    the logits: nothing of the size of the logits is saved. It is rounded once, at the end: if the
-    target is nearly certain, the difference is below the resolution of half precision near 1.
+    the logits and rounded once, at the end: nothing of the size of the logits is saved.
     """
 
     @staticmethod
@@ -154,19 +150,6 @@ ROWS_PER_CHUNK = {"cpu": 1024, "cuda": 4096}
 take longer than computing it."""
 
 
-def projected_cross_entropy(
-    prediction: ProjectedClasses, smoothing: float = 0.0, z: float = 0.0
-) -> Float[Tensor, ""]:
-    """The sums of `CrossEntropy`, p = softmax of the logits.
-
-    The gradients are computed together with the loss, from the logits of the same chunk, and
-    multiplied by the incoming gradient in the backward pass (as Liger Kernel, Hsu et al. 2024).
-    Products are in autocast's precision, everything else in fp32 at least.
-    """
-    total: Tensor = _ProjectedCrossEntropy.apply(*prediction, smoothing, z)
-    return total
-
-
 def split_chunks(states: Tensor, targets: Tensor) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
     """Rows whose logits exist at the same time, their states, and their targets, where valid."""
     size = ROWS_PER_CHUNK.get(states.device.type, ROWS_PER_CHUNK["cuda"])
@@ -202,19 +185,12 @@ def compute_chunk_logits(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """The gradient of `_CrossEntropy` for the valid rows, else 0."""
+    """The same of logits that are not stored: the gradients are computed with the loss, from the
+    logits of the same chunk (as Liger Kernel, Hsu et al. 2024). Products are in autocast's
+    precision, everything else in fp32 at least."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        states: Tensor,
-        table: Tensor,
-        bias: Tensor | None,
-        targets: Tensor,
-        cap: float | None,
-        smoothing: float,
-        z: float,
-    ) -> Tensor:
+    def forward(ctx, states, table, bias, targets, cap, smoothing, z):  # type: ignore[no-untyped-def]
         x, weight, offset = pad_classes(*cast_operands(states, table, bias))
         precise = torch.promote_types(states.dtype, torch.float32)
         total = torch.zeros((), dtype=precise, device=states.device)
@@ -239,7 +215,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx, incoming):  # type: ignore[no-untyped-def]
         pairs = zip(ctx.saved_tensors, ctx.dtypes, strict=True)
         scaled = (None if it is None else (it * incoming).to(dtype) for it, dtype in pairs)
         return *scaled, None, None, None, None
@@ -255,9 +231,7 @@ def replace_by_gradient(
 ) -> Float[Tensor, ""]:
     """The loss of a chunk; its gradient takes the place of the logits, in their precision."""
     if triton_runs(logits.device, logits.dtype) and not z:
-        kernel = linear.replace_by_gradient
-        losses: Tensor = kernel(logits, targets, valid, classes, smoothing)
-        return losses.sum()
+        return linear.replace_by_gradient(logits, targets, valid, classes, smoothing).sum()
     total = logits.new_zeros((), dtype=torch.promote_types(logits.dtype, torch.float32))
     for rows, correct, counts in split_rows(logits, targets, valid):
         log_p = rows.to(total.dtype).log_softmax(-1)

@@ -1,9 +1,7 @@
 """Data parallelism: every rank trains on its own micro-batches, and gradients are averaged.
 
-Each may keep some rows of a tensor only: `DTensor`, sharded on its first dimension.
-
-A rank can complete the averaging after its backward pass has failed. The modules of sharding take a
-second to import: only `apply_fsdp` imports them, and before that, nothing is sharded.
+A rank may keep some rows of a tensor only: `DTensor`, sharded on its first dimension. The modules
+of sharding take a second to import: only `apply_fsdp` does so.
 """
 
 from __future__ import annotations
@@ -103,14 +101,11 @@ def apply_fsdp(
     compute_dtype: torch.dtype | None = None,
 ) -> nn.Module:
     """The learner with its parameters replaced by this rank's rows; make the optimizer afterwards
-    (fully sharded data parallelism, FSDP2).
+    (fully sharded data parallelism, FSDP2; Zhao et al. 2023, section 3).
 
-    A parameter is gathered before its layer's forward or backward pass, and freed after it. Its
-    gradient is averaged over the ranks, and each rank keeps its rows (Zhao et al. 2023, section 3).
-
-    Each layer is gathered separately, and all other parameters with the learner: tables that
-    several modules share, as tied heads do, are needed throughout. Parameters are gathered in
-    `compute_dtype`; gradients are summed in fp32.
+    Each layer is gathered separately, and all other parameters with the learner, in
+    `compute_dtype`: tables that several modules share are needed throughout. Gradients are averaged
+    in fp32.
     """
     # slow to import
     from torch.distributed.device_mesh import init_device_mesh
@@ -141,10 +136,8 @@ def reshard_without_grad(learner: nn.Module, inputs: object, outputs: object) ->
 
 
 def wrap_data_parallel(learner: nn.Module, world: World) -> nn.Module:
-    """The learner in DDP if there are several ranks and it is not sharded.
-
-    It must be the learner, not the encoder: the gradients of the task's heads are averaged too.
-    """
+    """The learner in DDP if there are several ranks and it is not sharded; not only the encoder:
+    the gradients of the task's heads are averaged too."""
     if world.size == 1 or is_sharded(learner):
         return learner
     known = inspect.signature(DistributedDataParallel.__init__).parameters
@@ -173,9 +166,8 @@ def accumulate_sharded(sharded: FSDPModule) -> Iterator[None]:
 class GradientSync:
     """Averages DDP's gradient buckets over the ranks while backward fills them.
 
-    All ranks reduce the same buckets in the same order. A rank that runs out of memory in the
-    backward pass would block the others forever; instead it contributes zeros for its remaining
-    buckets (`complete_with_zeros`), and then all ranks discard the gradients (`reset_reducer`).
+    A rank that runs out of memory would block the others forever; instead it contributes zeros
+    (`complete_with_zeros`), and then all ranks discard the gradients (`reset_reducer`).
     """
 
     def __init__(self, wrapped: DistributedDataParallel, world: World) -> None:

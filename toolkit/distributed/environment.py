@@ -40,8 +40,7 @@ def device_name(device: torch.device) -> str:
     """Name of a GPU, or architecture and threads of a CPU."""
     if device.type != "cpu":
         return gpu_name(device)
-    threads = torch.get_num_threads()
-    return f"CPU ({platform.machine()}, {threads} of {os.cpu_count()} threads)"
+    return f"CPU ({platform.machine()}, {torch.get_num_threads()} of {os.cpu_count()} threads)"
 
 
 def installed_version(package: str) -> str | None:
@@ -68,8 +67,7 @@ def installed_commit() -> str | None:
     """The commit that pip installed the toolkit from, if it was from a git URL."""
     try:
         origin = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
-        commit: str = decode(origin or "{}", JsonObject)["vcs_info"]["commit_id"]
-        return commit
+        return decode(origin or "{}", JsonObject)["vcs_info"]["commit_id"]
     except (metadata.PackageNotFoundError, OSError, JsonError, LookupError):
         return None
 

@@ -32,10 +32,9 @@ def launch(
 ) -> Iterator[World]:
     """This process's world: a single process unless torchrun started it.
 
-    Host tensors use gloo and those of GPUs NCCL or XCCL, so that the small all-reduce before each
-    update does not wait for the device. If a rank waits for another for longer than
-    `timeout_seconds`, all ranks are aborted with an error that names the stalled one, and their
-    stacks are in `folder`.
+    Host tensors use gloo and those of GPUs NCCL or XCCL, so that a host's sum does not wait for the
+    device. If a rank waits longer than `timeout_seconds`, all are aborted with an error that names
+    the stalled one, and their stacks are in `folder`.
     """
     defaults = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0}
     rank, size, local_rank = (int(os.environ.get(name, it)) for name, it in defaults.items())

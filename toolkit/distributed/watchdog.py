@@ -165,8 +165,7 @@ class Watchdog:
         if kind == "failed":
             system.wait_to_be_ended()
         advice = "" if kind == "failed" else " Run the same command to resume."
-        message = f"rank {self.world.rank} exits: {text}{advice}"
-        print(message, file=sys.stderr, flush=True)
+        print(f"rank {self.world.rank} exits: {text}{advice}", file=sys.stderr, flush=True)
         if self.world.is_main:
             time.sleep(2 * HEARTBEAT_SECONDS)  # the others read the failure from this store
         os._exit(PEER_FAILURE_EXIT_CODE)

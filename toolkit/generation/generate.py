@@ -15,12 +15,7 @@ from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.generation.hypothesis import DecodingPrompt, Hypothesis, SpecialTokens
 from toolkit.generation.output import FillMaskOutput, SurprisalOutput
 from toolkit.generation.search import search
-from toolkit.generation.step_scorer import (
-    CachedScorer,
-    CausalReader,
-    PrefixScorer,
-    StepScorer,
-)
+from toolkit.generation.step_scorer import CachedScorer, CausalReader, PrefixScorer, StepScorer
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 
@@ -36,10 +31,8 @@ def generate(
     special_tokens: SpecialTokens,
     c: SearchConfig,
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of each sentence, best first; several models form an ensemble.
-
-    `inputs` are the sources, None for language models.
-    """
+    """The hypotheses of each sentence, best first; several models form an ensemble. `inputs` are
+    the sources, None for language models."""
     scorers: list[StepScorer] = [
         PrefixScorer(model.next_scores)
         if isinstance(model, CausalReader)
@@ -152,7 +145,6 @@ def answer_lines(
             outputs[number] = output(number, text, note=note)
             sized += [] if note else [(length, outputs[number])]
         for batch in batch_by_length(sized, lambda it: it[:1], max_tokens):
-            found = answer([it.text for _, it in batch])
-            for (_, it), fields in zip(batch, found, strict=True):
+            for (_, it), fields in zip(batch, answer([it.text for _, it in batch]), strict=True):
                 outputs[it.number] = it._replace(**fields)
         yield from outputs.values()

@@ -108,8 +108,7 @@ class GenerationOutput(NamedTuple):
 
     def to_fairseq(self) -> str:
         """fairseq's lines: S source, T reference, H score and hypothesis, P log-probabilities,
-        A alignment, # note. Each letter is followed by the line number.
-        """
+        A alignment, # note. Each letter is followed by the line number."""
         n = self.number
         rows = [f"S-{n}\t{to_single_line(self.source)}"]
         rows += [] if self.reference is None else [f"T-{n}\t{to_single_line(self.reference)}"]

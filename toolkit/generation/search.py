@@ -35,10 +35,9 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The finished hypotheses of each sentence, best first, at most `beam`.
 
-    Several scorers form an ensemble: the mean of their probabilities.
-    Of 2 K candidates of a group, those among the first K that end are finished, and the first K
-    others continue. A group with K finished ones stops, and a sentence whose groups have stopped
-    leaves the batch (as in fairseq). With 1 hypothesis this is greedy search.
+    Several scorers form an ensemble: the mean of their probabilities. Of 2 K candidates of a group,
+    those among the first K that end are finished, and the first K others continue. A group with K
+    finished ones stops, and a sentence without others leaves the batch (as in fairseq).
     """
     return BatchSearch(scorers, prompts, special_tokens, c, device or torch.device("cpu")).run()
 
@@ -63,8 +62,9 @@ class BatchSearch:
         self.beams = BeamState.initial(len(prompts), self.groups)
         self.rows = len(prompts)
         """Rows of the scorer: one per sentence at first, then one per hypothesis."""
-        self.finished: list[list[list[Hypothesis]]]
-        self.finished = [[[] for _ in range(self.groups)] for _ in prompts]
+        self.finished: list[list[list[Hypothesis]]] = [
+            [[] for _ in range(self.groups)] for _ in prompts
+        ]
 
     def run(self) -> list[list[Hypothesis]]:
         first = np.full((len(self.finished), 1), self.eos)

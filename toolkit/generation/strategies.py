@@ -58,12 +58,10 @@ def best_continuations(
 def search_candidates(
     scores: Float[Tensor, "N W V"], totals: Float[Tensor, "N G K"], size: int, strength: float
 ) -> Candidates:
-    """Beam search; with several groups, each avoids tokens that the previous ones chose here.
-
-    argmax of log p(token) - strength x (hypotheses of previous groups with it) (Vijayakumar et
-    al. 2018, section 4, with the Hamming distance). A group keeps `size` hypotheses. At the first
-    token W and K are 1, then W is G K.
-    """
+    """Beam search; with several groups, each avoids tokens that the previous ones chose here:
+    argmax of log p(token) - strength x (hypotheses of previous groups with it) (Vijayakumar et al.
+    2018, section 4, Hamming). At the first token W and K are 1, then W is G K; a group keeps
+    `size`."""
     groups, hypotheses = totals.shape[1:]
     if groups == 1:
         return best_continuations(scores, totals[:, 0], 2 * size)
@@ -88,11 +86,10 @@ def sample_candidates(
     sentences: IntArray,
     length: int,
 ) -> Candidates:
-    """One token per row, sampled from softmax(scores / temperature), optionally truncated.
+    """One token per row, sampled from softmax(scores / temperature) of the `topk` most probable
+    (Fan et al. 2018), then of the fewest whose probability reaches `topp` (Holtzman et al. 2020).
 
-    The random number is a function of (seed, sentence, sample, position), not of the batch. Of
-    the `topk` most probable (Fan et al. 2018), then of the fewest whose probability reaches `topp`
-    (Holtzman et al. 2020).
+    The random number is a function of (seed, sentence, sample, position), not of the batch.
     """
     draws = uniform(mix(c.seed, sentences[:, None], np.arange(c.beam), length))
     values, size = scores, scores.shape[2]

@@ -106,21 +106,21 @@ def confusion_matrix(labels: IntArray, predictions: IntArray, classes: int) -> I
 
 def class_metrics(counts: IntArray, names: Sequence[str]) -> list[ClassMetrics]:
     """Metrics of each class that occurs among labels or predictions."""
-    metrics = []
-    for c, name in enumerate(names):
-        correct, support, predicted = (
-            int(n) for n in (counts[c, c], counts[c].sum(), counts[:, c].sum())
-        )
-        if support or predicted:
-            metrics.append(compute_class_metrics(name, correct, support, predicted))
-    return metrics
+    return list_metrics(names, counts.diagonal(), counts.sum(1), counts.sum(0))
+
+
+def list_metrics(
+    names: Sequence[str], correct: IntArray, support: IntArray, predicted: IntArray
+) -> list[ClassMetrics]:
+    """Metrics from counts by class, of each class that occurs."""
+    rows = zip(names, correct.tolist(), support.tolist(), predicted.tolist(), strict=True)
+    return [compute_class_metrics(*row) for row in rows if any(row[1:])]
 
 
 def compute_class_metrics(name: str, correct: int, support: int, predicted: int) -> ClassMetrics:
-    """Precision, recall and F1 of one class from its counts."""
-    precision, recall = ratio(correct, predicted), ratio(correct, support)
-    f1 = ratio(2 * correct, support + predicted)  # = 2 P R / (P + R)
-    return ClassMetrics(name, precision, recall, f1, support)
+    """Precision, recall and F1 = 2 P R / (P + R) of one class from its counts."""
+    f1 = ratio(2 * correct, support + predicted)
+    return ClassMetrics(name, ratio(correct, predicted), ratio(correct, support), f1, support)
 
 
 def macro_f1(counts: IntArray, names: Sequence[str]) -> float:
@@ -240,28 +240,20 @@ def compute_span_metrics(true: Spans, predicted: Spans, types: Sequence[str]) ->
     )
     same_end = true.ends[index] == predicted.ends[other]
     same_type = true.type_ids[index] == predicted.type_ids[other]
-    correct, support, found = (
+    counts = [
         np.bincount(ids, minlength=len(types))
         for ids in (true.type_ids[index[same_end & same_type]], true.type_ids, predicted.type_ids)
-    )
-    return [
-        compute_class_metrics("all", int(correct.sum()), int(support.sum()), int(found.sum())),
-        *(
-            compute_class_metrics(name, int(correct[t]), int(support[t]), int(found[t]))
-            for t, name in enumerate(types)
-            if support[t] or found[t]
-        ),
     ]
+    together = compute_class_metrics("all", *(int(it.sum()) for it in counts))
+    return [together, *list_metrics(types, *counts)]
 
 
 def choose(
     scores: FloatArray, answers: IntArray, tolerance: FloatArray, *, first: bool
 ) -> tuple[FloatArray, BoolArray]:
-    """What the right one of the options, N x K, gets, and whether it shares the highest score.
-
-    1 if its score is the highest, and 1/n if n options have it, up to the tolerance. With `first`,
-    the first of these is chosen.
-    """
+    """What the right one of the options, N x K, gets, and whether it shares the highest score: 1 if
+    its score is the highest, and 1/n if n options have it, up to the tolerance; with `first`, the
+    first of these is chosen."""
     best = scores >= scores.max(1, keepdims=True) - tolerance[:, None]
     rows = np.arange(len(scores))
     is_best, count = best[rows, answers], best.sum(1)
@@ -270,13 +262,10 @@ def choose(
 
 
 def stratified_error(results: FloatArray, strata: IntArray) -> float:
-    """The standard error sqrt(sum_k n_k var_k) / N of the mean of all results.
-
-    Paradigms are strata (Cochran 1977, section 5.3): var_k is the variance of the results within
-    paradigm k. Differences between paradigms are no sampling error, for they are fixed. This is
-    the deviation of means of bootstrap samples that are drawn within each paradigm, without the
-    noise of a finite number of them.
-    """
+    """The standard error sqrt(sum_k n_k var_k) / N of the mean of all results, var_k the variance
+    within paradigm k: paradigms are strata (Cochran 1977, section 5.3), whose differences are no
+    sampling error. It is the deviation of means of bootstrap samples within paradigms, without
+    their noise."""
     within = 0.0
     for stratum in np.unique(strata):
         part = results[strata == stratum]

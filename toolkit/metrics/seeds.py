@@ -70,10 +70,9 @@ class PairedDifference:
 def compare_pairs(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
     """Paired t-test with its interval, and the sign test, of a - b (Dror et al. 2018, section 3).
 
-    What two runs of one seed share, such as the order of the data, cancels in their difference
-    (Bouthillier et al. 2021, section 4). The t-test takes the differences as normal; the sign test
-    takes nothing for granted, but with n pairs its p is at least 2^(1 - n). Differences that are
-    all equal have no spread to judge their mean by: p is then that of the sign test.
+    What two runs of one seed share cancels in their difference (Bouthillier et al. 2021, section
+    4). The t-test takes the differences as normal; with n pairs the p of the sign test is at least
+    2^(1 - n). Differences that are all equal have no spread: p is then that of the sign test.
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     n = len(x)

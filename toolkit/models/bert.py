@@ -6,23 +6,15 @@ DeBERTa is as in its second and third version (He et al. 2021).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
-from toolkit.config.declared import (
-    Above,
-    AtLeast,
-    Below,
-    NonNegativeInt,
-    PositiveFloat,
-    Rate,
-    Size,
-)
+from toolkit.config.declared import Above, AtLeast, Below, NonNegativeInt, PositiveFloat, Rate, Size
 from toolkit.models.encoder import Encoder, check_multiple
 from toolkit.models.interface import Sizes
 from toolkit.models.positions import PositionConfig, build_attention, build_encoder
-from toolkit.nn.layers import Activation, InputConvolution, TransformerLayer
+from toolkit.nn.layers import Activation, InputConvolution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,15 +64,13 @@ class DebertaConfig(PositionConfig):
 def deberta(c: DebertaConfig, sizes: Sizes) -> Encoder:
     """Scores are (q_i . k_j + q_i . k^r_{i-j} + k_j . q^r_{i-j}) / sqrt(3 K) (eq. 4).
 
-    deberta_small and deberta_tiny have the layers of bert_small and bert_tiny, but embeddings of
-    the model's width, as all published models have. The paper's absolute positions before the
-    output layer (section 3.2) are left out, as in Transformers.
+    deberta_small and deberta_tiny have embeddings of the model's width. As in Transformers, there
+    are no absolute positions before the output layer (the paper's section 3.2).
     """
     size = c.convolution_size
     encoder = build_encoder(c, sizes, lambda: build_attention(c), convolves=size > 0)
     if size:
-        first = encoder.layers[0]
-        assert isinstance(first, TransformerLayer)
+        first: Any = encoder.layers[0]
         options = c.convolution_groups, c.convolution_activation, c.dropout, c.norm_epsilon
         first.convolution = InputConvolution(c.width, size, *options)
         encoder.can_be_causal = False

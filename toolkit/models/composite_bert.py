@@ -10,42 +10,21 @@ from toolkit.common.registry import register_arch
 from toolkit.config.declared import Size
 from toolkit.models.encoder import Encoder
 from toolkit.models.interface import Sizes
-from toolkit.models.positions import (
-    PositionConfig,
-    build_encoder,
-    build_projections,
-    build_scores,
-)
-from toolkit.nn.attention import (
-    Attention,
-    ConvolvedProjections,
-    DepthwiseValues,
-    LinearProjections,
-    PlainValues,
-)
+from toolkit.models.positions import PositionConfig, build_encoder, build_projections, build_scores
+from toolkit.nn.attention import Attention, ConvolvedProjections, DepthwiseValues
 from toolkit.nn.attention.composite import CompositeConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableConfig(PositionConfig):
-    """The options of the shared encoder, and one that adds a table of positions."""
-
-    absolute_positions: bool = False
-    """Add a learned position embedding, which limits the length of sentences."""
-
-    @property
-    def position_names(self) -> list[str]:
-        return [*self.positions, *["learned"] * self.absolute_positions]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompositeBertConfig(CompositeConfig, TableConfig):
+class CompositeBertConfig(CompositeConfig, PositionConfig):
     """Options of composite attention: each term can be switched off."""
 
     positions: list[str] = field(default_factory=lambda: ["composite"])
     """How the order of tokens enters; several are added. composite: the terms that arch.fixed,
     arch.dynamic and arch.key_dynamic switch on; the others as in bert."""
 
+    absolute_positions: bool = False
+    """Add a learned position embedding, which limits the length of sentences."""
     depthwise: bool = False
     """Add a depthwise convolution of the values to the result (eq. 7)."""
     convolve: list[Literal["query", "key", "value"]] = field(default_factory=list)
@@ -69,6 +48,10 @@ class CompositeBertConfig(CompositeConfig, TableConfig):
                 )
 
     @property
+    def position_names(self) -> list[str]:
+        return [*self.positions, *["learned"] * self.absolute_positions]
+
+    @property
     def options_of_other_parts(self) -> frozenset[str]:
         return frozenset({"radius"} if self.convolve or self.depthwise else ())
 
@@ -81,20 +64,16 @@ class CompositeBertConfig(CompositeConfig, TableConfig):
 def composite_bert(c: CompositeBertConfig, sizes: Sizes) -> Encoder:
     """Scores are q_i . k_j / sqrt(K) + beta_{j-i} + q_i . w_{j-i} / sqrt(K) (eq. 6)."""
     return build_encoder(
-        c,
-        sizes,
-        lambda: Attention(c.width, projections(c), build_scores(c), values(c)),
-        convolves=bool(c.convolve or c.depthwise),
+        c, sizes, lambda: build_attention(c), convolves=bool(c.convolve or c.depthwise)
     )
 
 
-def projections(c: CompositeBertConfig) -> LinearProjections | ConvolvedProjections:
-    """Projections of a layer, convolved in the parts that `convolve` names."""
-    if c.convolve:
-        return ConvolvedProjections(c.width, c.heads, c.radius, c.convolve)
-    return build_projections(c)
-
-
-def values(c: CompositeBertConfig) -> PlainValues | DepthwiseValues:
-    """Values of a layer, with a depthwise convolution if `depthwise` is set."""
-    return DepthwiseValues(c.width, c.radius) if c.depthwise else PlainValues()
+def build_attention(c: CompositeBertConfig) -> Attention:
+    """Attention with projections that `convolve` names convolved, and `depthwise` values."""
+    project = (
+        ConvolvedProjections(c.width, c.heads, c.radius, c.convolve)
+        if c.convolve
+        else build_projections(c)
+    )
+    scores, values = build_scores(c), DepthwiseValues(c.width, c.radius) if c.depthwise else None
+    return Attention(c.width, project, scores, values)

@@ -109,18 +109,12 @@ class WordCharacterEmbeddings(nn.Module):
         super().__init__()
         self.words = nn.Embedding(sizes["tokens"], c.word_width)
         self.words.weight.requires_grad_(c.word_vectors != "frozen")
-        self.character_cnn: CharacterCnn | None = None
-        if c.character_width:
-            self.character_cnn = CharacterCnn(
-                sizes["characters"], c.character_width, c.character_kernel, c.character_layers
-            )
-        self.added_positions, self.concatenated_positions = None, None
-        length = c.fixed_length
-        if c.positions == "add":
-            self.added_positions = nn.Parameter(torch.empty(length, c.word_width))
-        if c.positions == "concat":
-            self.concatenated_positions = nn.Parameter(torch.empty(length, c.position_width))
-        for table in (self.words.weight, self.added_positions, self.concatenated_positions):
+        self.character_cnn = CharacterCnn(c, sizes["characters"]) if c.character_width else None
+        length, adds, concatenates = c.fixed_length, c.positions == "add", c.positions == "concat"
+        added = nn.Parameter(torch.empty(length, c.word_width)) if adds else None
+        concatenated = nn.Parameter(torch.empty(length, c.position_width)) if concatenates else None
+        self.added_positions, self.concatenated_positions = added, concatenated
+        for table in (self.words.weight, added, concatenated):
             if table is not None:
                 nn.init.uniform_(table, -INIT_BOUND, INIT_BOUND)
 
@@ -157,11 +151,8 @@ class ConvSanLayer(nn.Module):
 
 
 class ConvSan(LayeredEncoder):
-    """concat(embeddings, layers(embeddings)) of whole words, at a fixed length.
-
-    Padding is attended to and convolved like words, as in the authors' code. States depend on the
-    length, so all inputs must have the same one.
-    """
+    """concat(embeddings, layers(embeddings)) of whole words, at a fixed length. Padding is attended
+    to and convolved like words, as in the authors' code."""
 
     supports_selection = True
     is_word_level = True
@@ -256,16 +247,15 @@ INIT_BOUND = 0.05
 
 class CharacterCnn(nn.Module):
     """max over the characters of conv(... conv(characters)), each conv with a ReLU (Yu, Falenska &
-    Vu 2017, as in the code of Dufter et al. 2020).
-
-    Zeros beyond the ends; padding characters take part like all others.
+    Vu 2017, as in the code of Dufter et al. 2020); zeros beyond the ends, padding is like others.
     """
 
-    def __init__(self, characters: int, width: int, kernel: int, layers: int) -> None:
+    def __init__(self, c: ConvSanConfig, characters: int) -> None:
         super().__init__()
+        width, kernel, layers = c.character_width, c.character_kernel, range(c.character_layers)
         self.characters = nn.Embedding(characters, width)
-        self.filters = nn.ParameterList(torch.empty(kernel, width, width) for _ in range(layers))
-        self.biases = nn.ParameterList(torch.zeros(width) for _ in range(layers))
+        self.filters = nn.ParameterList(torch.empty(kernel, width, width) for _ in layers)
+        self.biases = nn.ParameterList(torch.zeros(width) for _ in layers)
         nn.init.uniform_(self.characters.weight, -INIT_BOUND, INIT_BOUND)
         for filters in self.filters:
             glorot_uniform_(filters.detach(), kernel * width, kernel * width)

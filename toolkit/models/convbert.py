@@ -10,12 +10,7 @@ from toolkit.common.registry import register_arch
 from toolkit.config.declared import ADVANCED, Rate, Size
 from toolkit.models.encoder import Encoder, check_multiple
 from toolkit.models.interface import Sizes
-from toolkit.models.positions import (
-    PositionConfig,
-    build_encoder,
-    build_projections,
-    build_scores,
-)
+from toolkit.models.positions import PositionConfig, build_encoder, build_projections, build_scores
 from toolkit.nn.attention import (
     Attention,
     KernelConvolution,
@@ -99,11 +94,7 @@ class ConvBertConfig(PositionConfig):
 def convbert(c: ConvBertConfig, sizes: Sizes) -> Encoder:
     """Half of the heads attend to all tokens, the others convolve neighboring tokens (eq. 6)."""
     return build_encoder(
-        c,
-        sizes,
-        lambda: build_attention(c),
-        convolves=c.conv_type != "none",
-        groups=c.groups,
+        c, sizes, lambda: build_attention(c), convolves=c.conv_type != "none", groups=c.groups
     )
 
 

@@ -112,7 +112,14 @@ class TransformerStack(nn.Module):
         super().__init__()
         table = TableShape(c.width, c.max_positions)
         check_plugins(c, c.attention_shape(causal=causal), table)
-        self.embeddings, self.causal = build_embeddings(c, words), causal
+        self.embeddings = Embeddings(  # the table of words belongs to the model
+            *(words, None, find_part(c, "embedding", table)),
+            dropout=c.dropout,
+            width=c.width,
+            scale=math.sqrt(c.width) if c.scale_embedding else 1.0,
+            shared=("words",),
+        )
+        self.causal = causal
         self.layers = LayerStack(
             TransformerLayer(
                 attention(),
@@ -159,15 +166,6 @@ class TransformerStack(nn.Module):
             x = layer(x, context, selected if i == last else None, layer_cache)
         cache.length = end
         return self.norm(x)
-
-
-def build_embeddings(c: StackConfig, words: nn.Embedding) -> Embeddings:
-    """sqrt(D) word + position; the table of words belongs to the model."""
-    positions = find_part(c, "embedding", TableShape(c.width, c.max_positions))
-    scale = math.sqrt(c.width) if c.scale_embedding else 1.0
-    return Embeddings(
-        *(words, None, positions), dropout=c.dropout, width=c.width, scale=scale, shared=("words",)
-    )
 
 
 def build_self_attention(c: AttentionStackConfig, *, causal: bool) -> Attention:
@@ -253,10 +251,7 @@ class GenerativeModel(EncoderModel):
 
 
 class EncoderDecoder(GenerativeModel):
-    """An encoder and a decoder that attends to it (Vaswani et al. 2017, Fig. 1).
-
-    `forward` is the encoder.
-    """
+    """An encoder and a decoder that attends to it (Vaswani et al. 2017, Fig. 1)."""
 
     decoder_only = False
 
@@ -275,12 +270,10 @@ class EncoderDecoder(GenerativeModel):
                 f"dictionaries, but is 'all' with {sizes['tokens']} and {targets} tokens. "
                 f"Preprocess with --joined-dictionary, or choose another."
             )
-        self.separate_target_embedding = self.separate_output_embedding = None
-        if c.share_embeddings != "all":
-            self.separate_target_embedding = nn.Embedding(targets, c.width)
-        if c.share_embeddings == "none":
-            self.separate_output_embedding = nn.Embedding(targets, c.width)
-        words = self.target_embedding
+        words = self.embedding if c.share_embeddings == "all" else nn.Embedding(targets, c.width)
+        own = nn.Embedding(targets, c.width) if c.share_embeddings == "none" else None
+        self.separate_target_embedding = None if words is self.embedding else words
+        self.separate_output_embedding = own
         self.encoder = TransformerStack(c, self.embedding, encoder, cross=False, causal=False)
         self.decoder = TransformerStack(c, words, decoder, cross=True, causal=True)
         init_transformer_weights(self)

@@ -21,11 +21,8 @@ HeadKind = Literal["pooled", "plain", "gelu"]
 
 
 class TiedHead(nn.Module):
-    """E LN(gelu(W x + b)) + c with E an embedding table (Devlin et al. 2019); with the encoder's
-    `logit_cap`, soft caps of it.
-
-    The table is an argument, not a parameter, so that it is counted, saved, wrapped and updated
-    once.
+    """E LN(gelu(W x + b)) + c with E an embedding table (Devlin et al. 2019), or soft caps of it by
+    the encoder's `logit_cap`. The table is an argument: counted, saved, wrapped and updated once.
     """
 
     def __init__(
@@ -58,10 +55,8 @@ def build_token_head(encoder: EncoderModel) -> TiedHead:
 
 
 class PositionHead(TiedHead):
-    """Scores of all positions, tied to the position embedding without its hidden row.
-
-    Encoders without one have a table of `positions` rows here.
-    """
+    """Scores of all positions, tied to the position embedding without its hidden row; encoders
+    without one have a table of `positions` rows here."""
 
     def __init__(self, encoder: EncoderModel, positions: int) -> None:
         tied, (_, columns) = encoder.position_embedding, encoder.head_columns
@@ -77,9 +72,7 @@ class PositionHead(TiedHead):
         if table is None:
             assert tied is not None, "the encoder is the one the head was built for"
             table = tied.weight[:-1]
-        logits = self(states, table)
-        assert isinstance(logits, Tensor)
-        return logits
+        return self(states, table)
 
 
 class DetectionHead(nn.Module):
@@ -95,11 +88,8 @@ class DetectionHead(nn.Module):
 
 
 class Pooler(nn.Linear):
-    """f(W x_[CLS] + b), f = tanh: the sentence representation (Devlin et al. 2019).
-
-    With f = gelu it is that of ELECTRA and ConvBERT in Transformers. Named `task.pooler`, it loads
-    the pooler weights of converted models.
-    """
+    """f(W x_[CLS] + b), f = tanh: the sentence representation (Devlin et al. 2019); gelu as in
+    ELECTRA and ConvBERT of Transformers. As `task.pooler` it loads those of converted models."""
 
     def __init__(self, width: int, activation: Callable[[Tensor], Tensor] = torch.tanh) -> None:
         super().__init__(width, width)
@@ -167,8 +157,7 @@ class Features(nn.Module):
         """Vectors of all tokens, B x S, or of selected ones, flat indices into B x S."""
         if not self.layer_mixing:
             if selected is None:
-                states: Tensor = encoder(inputs).states
-                return states
+                return encoder(inputs).states
             return encoder.select_states(inputs, selected)
         assert isinstance(encoder, LayeredEncoder), "the mixing was made for it"
         layers = encoder.layer_states(inputs)

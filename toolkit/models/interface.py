@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -72,22 +71,20 @@ def check_tensors(inputs: Inputs) -> None:
             f"tokens must have the shape (sentences, tokens), none of them 0, but have "
             f"{tuple(tokens.shape)}. Give a single sentence as tokens[None]."
         )
-    for name in ("tokens", "positions", "segments"):
+    for name in ("tokens", "positions", "segments", "padding"):
         values = getattr(inputs, name)
-        if values is not None and values.dtype not in (torch.int64, torch.int32):
+        dtype = "" if values is None else str(values.dtype).removeprefix("torch.")
+        if dtype and name != "padding" and dtype not in ("int64", "int32"):
             raise ToolkitError(
-                f"{name} must be of dtype int64 or int32, but are "
-                f"{str(values.dtype).removeprefix('torch.')}. Convert them with {name}.long()."
+                f"{name} must be of dtype int64 or int32, but are {dtype}. Convert them with "
+                f"{name}.long()."
             )
-    if inputs.padding is not None and inputs.padding.dtype != torch.bool:
-        raise ToolkitError(
-            f"padding must be of dtype bool, True at padding, but is "
-            f"{str(inputs.padding.dtype).removeprefix('torch.')}. From an attention mask: "
-            f"padding=attention_mask == 0."
-        )
-    for name in ("positions", "segments", "padding"):
-        values = getattr(inputs, name)
-        if values is not None and values.shape != tokens.shape:
+        if dtype and name == "padding" and dtype != "bool":
+            raise ToolkitError(
+                f"padding must be of dtype bool, True at padding, but is {dtype}. From an "
+                f"attention mask: padding=attention_mask == 0."
+            )
+        if dtype and values.shape != tokens.shape:
             raise ToolkitError(
                 f"{name} must have the shape of tokens, {tuple(tokens.shape)}, but have "
                 f"{tuple(values.shape)}."
@@ -177,8 +174,7 @@ class EncoderModel(nn.Module, ABC):
                 "Inputs have fields for padding, segments and positions, which cannot be given "
                 "again. Use inputs._replace(padding=...)."
             )
-        encoded: Encoded = super().__call__(inputs, selected)
-        return encoded
+        return super().__call__(inputs, selected)
 
     @property
     @abstractmethod
@@ -221,10 +217,8 @@ class EncoderModel(nn.Module, ABC):
         )
 
     def load_word_vectors(self, vectors: NDArray[np.float32] | None) -> None:
-        """Initialize from the data folder's word vectors, [V, E] in the order of the vocabulary.
-
-        `vectors` is None if the folder has none. Encoders without such an option ignore them.
-        """
+        """Initialize from the data folder's word vectors, [V, E] in the order of the vocabulary, if
+        it has any; encoders without such an option ignore them."""
 
 
 class LayeredEncoder(EncoderModel):
@@ -234,13 +228,11 @@ class LayeredEncoder(EncoderModel):
 
     @abstractmethod
     def layer_states(self, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
-        """States of the embeddings and of every layer; the last are those that `forward` returns.
-
-        States at padding are arbitrary.
-        """
+        """States of the embeddings and of every layer, arbitrary at padding; the last are
+        `forward`'s."""
 
 
-RANGE = re.compile(r"(\d+)-(\d+)")
+RANGE = re.compile(r"(?<![^.])(\d+)-(\d+)(?![^.])")
 WHOLE = "encoder"
 """Names all of an encoder that has no module of this name."""
 
@@ -262,21 +254,18 @@ def find_modules(encoder: EncoderModel, patterns: Iterable[str]) -> list[nn.Modu
     return found
 
 
-def expand_ranges(pattern: str) -> Iterator[str]:
+def expand_ranges(pattern: str) -> list[str]:
     """layers.0-1.attention -> layers.0.attention, layers.1.attention."""
-    parts: list[Sequence[str]] = []
-    for part in pattern.split("."):
-        if bounds := RANGE.fullmatch(part):
-            first, last = int(bounds[1]), int(bounds[2])
-            if first > last:
-                raise ToolkitError(
-                    f"the range in {pattern!r} must begin with the lower number, but begins with "
-                    f"{first}. Write {pattern.replace(part, f'{last}-{first}')}."
-                )
-            parts.append([str(number) for number in range(first, last + 1)])
-        else:
-            parts.append([part])
-    return (".".join(names) for names in product(*parts))
+    if not (bounds := RANGE.search(pattern)):
+        return [pattern]
+    first, last = int(bounds[1]), int(bounds[2])
+    if first > last:
+        raise ToolkitError(
+            f"the range in {pattern!r} must begin with the lower number, but begins with {first}. "
+            f"Write {RANGE.sub(f'{last}-{first}', pattern, count=1)}."
+        )
+    before, after = pattern[: bounds.start()], pattern[bounds.end() :]
+    return [it for n in range(first, last + 1) for it in expand_ranges(f"{before}{n}{after}")]
 
 
 def has_parameters(module: nn.Module) -> bool:

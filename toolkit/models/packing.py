@@ -65,21 +65,16 @@ def list_rows(
 ) -> SentenceRows:
     """The sentences with their padding, which `packing` tells from tokens; None: no padding."""
     sentences, length = tokens.shape
-    device, dtype = tokens.device, torch.int32
-    starts = torch.arange(0, sentences * length, length, device=device, dtype=dtype)
-    if packing is None:
-        lengths = torch.full((sentences,), length, device=device, dtype=dtype)
-    else:
-        lengths = packing.lengths[:-1]
+    ends = sentences * length
+    starts = torch.arange(0, ends, length, device=tokens.device, dtype=torch.int32)
+    lengths = starts.new_full((sentences,), length) if packing is None else packing.lengths[:-1]
     ids = None if positions is None else positions.flatten()
     return SentenceRows(starts, lengths, length, ids, covers_all=packing is None)
 
 
 def pack_padding(padding: Bool[Tensor, "B S"]) -> Packing | None:
-    """The packing of a batch on the host; None if padding is not at the ends of sentences.
-
-    The tensors are in pinned memory if the padding is.
-    """
+    """The packing of a batch on the host, in pinned memory if the padding is; None if padding is
+    not at the ends of sentences."""
     if not padding_is_at_ends(padding):
         return None
     real, lengths = ~padding, (~padding).sum(1)

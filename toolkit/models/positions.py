@@ -126,19 +126,11 @@ class ChosenPositions(Options, section="arch"):
 
     def check_positions(self) -> None:
         """Raise a ToolkitError if the terms cannot be added, or an option has no effect."""
-        names, head_width = ", ".join(self.positions), self.attention_shape().head_width
-        if not self.positions:
+        names, head_width = self.positions, self.attention_shape().head_width
+        if len({*names}) < max(1, len(names)) or ("none" in names and len(names) > 1):
             raise ToolkitError(
-                "arch.positions must name at least one term. Pass none for no terms."
-            )
-        if len({*self.positions}) < len(self.positions):
-            raise ToolkitError(
-                f"arch.positions must not repeat a term, but are {names}. Change arch.positions."
-            )
-        if "none" in self.positions and len(self.positions) > 1:
-            raise ToolkitError(
-                f"arch.positions must not contain none with other terms, but are {names}. Change "
-                f"arch.positions."
+                f"arch.positions must be none, or one or more other terms, each once, but is "
+                f"{','.join(names) or 'empty'}. Change arch.positions."
             )
         for pair in combinations(self.term_classes.items(), 2):
             if reason := find_conflict(*pair[0], *pair[1]):
@@ -174,8 +166,7 @@ class ChosenPositions(Options, section="arch"):
         changed = changed_options(self) & readers.keys() - self.options_of_other_parts
         for option in sorted(changed):
             *terms, last = readers[option]
-            defaults = POSITIONS[last].config
-            unset = getattr(self, option) == getattr(defaults, option)
+            unset = getattr(self, option) == getattr(POSITIONS[last].config, option)
             if not unset and self.term_classes.keys().isdisjoint(readers[option]):
                 one_of = " or ".join(filter(None, [", ".join(terms), last]))
                 raise ToolkitError(

@@ -11,13 +11,7 @@ from torch import nn
 from toolkit.common.errors import ToolkitError
 from toolkit.config.declared import NonNegativeInt, Options, PositiveFloat
 from toolkit.nn.attention import Attention, ContentChange, LinearProjections
-from toolkit.nn.attention.terms import (
-    FIRST,
-    KeptValues,
-    MixedInValues,
-    QueryKeyNorm,
-    SmearedKeys,
-)
+from toolkit.nn.attention.terms import FIRST, KeptValues, MixedInValues, QueryKeyNorm, SmearedKeys
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,11 +36,7 @@ from toolkit.nn.attention import (
     TwoStreamMaps,
 )
 from toolkit.nn.attention.absolute import PositionTable
-from toolkit.nn.embeddings import (
-    add_parts,
-    build_projection,
-    token_type_vectors,
-)
+from toolkit.nn.embeddings import add_parts, build_projection, token_type_vectors
 from toolkit.nn.init import init_bert_weights
 from toolkit.nn.layers import NORM_EPS, LayerStack, StreamLayer, StreamStates, TwoStreamLayer
 from toolkit.nn.ops.dropout import Dropout
@@ -225,8 +221,7 @@ class Taco(LayeredEncoder):
         if limit <= k:
             vectors = table[k - limit : k + limit + 1]
         else:  # larger offsets share the outermost row of the table
-            rows = torch.arange(-limit, limit + 1, device=table.device)
-            vectors = table[rows.clamp(-k, k) + k]
+            vectors = table[torch.arange(-limit, limit + 1, device=table.device).clamp(-k, k) + k]
         if vectors.is_cuda:  # one row more, 2 S of S positions: products with odd numbers are slow
             vectors = nn.functional.pad(vectors, (0, 0, 0, 1))
         return self.embeddings(inputs), SequenceContext(offsets, inputs.padding, vectors)

@@ -41,8 +41,7 @@ class LowRank(nn.Module):
 
 class Bottleneck(nn.Module):
     """y + U gelu(D y + a) + c of the output y of a sublayer, U of zeros at first (Houlsby et al.
-    2019, section 2.1).
-    """
+    2019, section 2.1)."""
 
     def __init__(self, width: int, inner: int) -> None:
         super().__init__()
@@ -66,8 +65,7 @@ class AdaptedLinear(nn.Linear):
         """The same module, from now on with adapters."""
         if not isinstance(linear, cls):
             linear.__class__ = cls
-            linear.add_module("low_rank", nn.ModuleList())
-            linear.add_module("bottleneck", nn.Identity())
+            linear.low_rank, linear.bottleneck = nn.ModuleList(), nn.Identity()
         assert isinstance(linear, cls), "its class was changed"
         return linear
 
@@ -81,8 +79,7 @@ class AdaptedLinear(nn.Linear):
         return weight
 
     def forward(self, x: Float[Tensor, "*tokens I"]) -> Float[Tensor, "*tokens O"]:
-        y: Tensor = self.bottleneck(super().forward(x))
-        return y
+        return self.bottleneck(super().forward(x))
 
     @torch.no_grad()
     def merge(self) -> None:

@@ -15,20 +15,14 @@ INITIAL_CAPACITY = 32
 
 
 def to_cache_dtype(x: Tensor) -> Tensor:
-    """x in the dtype of the cache: on a CPU fp32 for bf16.
-
-    Attention of few queries is a small part of a step, and bf16 products on a CPU plan every new
-    shape and copy strided operands, at several times the cost.
-    """
+    """x in the dtype of the cache: on a CPU fp32 for bf16, whose products plan every new shape and
+    copy strided operands, at several times the cost."""
     return x.float() if x.dtype == torch.bfloat16 and x.device.type == "cpu" else x
 
 
 class KeyValueCache:
-    """Keys and values of all previous positions.
-
-    The position is the first axis in memory, so that new ones are written contiguously. Reordering
-    copies moved rows only.
-    """
+    """Keys and values of all previous positions, the first axis in memory, so that new ones are
+    written contiguously. Reordering copies moved rows only."""
 
     def __init__(self) -> None:
         self.length = self.rows = 0

@@ -17,12 +17,10 @@ from toolkit.nn.ops.dropout import Dropout
 class Embeddings(nn.Module):
     """W dropout(norm(s word [+ type] [+ position])).
 
-    Encoders have a norm and s = 1 (Devlin et al. 2019, Fig. 2). W projects to another `width`,
-    after the norm and the dropout and without a separate norm (Clark et al. 2020, section 3.2).
-    Generative models have s = sqrt(D) and no norm (Vaswani et al. 2017, sections 3.4 and 3.5).
-
-    Parts that are `shared` belong to another module. They are not submodules here, so that they are
-    counted, saved, wrapped and updated once.
+    Encoders have a norm and s = 1 (Devlin et al. 2019, Fig. 2), and W projects to another `width`
+    (Clark et al. 2020, section 3.2). Generative models have s = sqrt(D) and no norm (Vaswani et al.
+    2017, sections 3.4 and 3.5). Parts that are `shared` belong to another module, and are no
+    submodules here: they are counted, saved, wrapped and updated once.
     """
 
     words: nn.Embedding
@@ -82,8 +80,7 @@ def add_parts(owner: nn.Module, shared: Collection[str], **parts: nn.Module | No
 
 def copy_shared_parts(model: nn.Module) -> list[tuple[nn.Embedding, nn.Embedding]]:
     """Replace the shared parts of all modules by copies that they own; returns the tables, each
-    with its copy.
-    """
+    with its copy."""
     tables = []
     for module in list(model.modules()):
         for name, part in list(vars(module).items()):
@@ -104,8 +101,7 @@ def token_type_vectors(types: nn.Embedding, segments: Tensor | None) -> Tensor:
     """Vectors of the token types; a single row serves both texts of a pair, as in RoBERTa."""
     if segments is None or types.num_embeddings == 1:
         return types.weight[0]
-    vectors: Tensor = types(segments)
-    return vectors
+    return types(segments)
 
 
 def check_token_ids(tokens: Int[Tensor, "B S"], rows: int) -> None:

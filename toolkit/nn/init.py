@@ -14,11 +14,8 @@ TRUNCATED_NORMAL_STD = 0.87962566103423978
 
 
 def init_bert_weights(module: nn.Module) -> None:
-    """Linear and Embedding ~ N(0, 0.02), biases 0, LayerNorm (1, 0); all else is left unchanged.
-
-    As in the torch code of Chang et al. 2021, where convolutions keep torch's default and the
-    kernels of attention initialize themselves; the TensorFlow repositories truncate the normal at
-    2 sigma.
+    """Linear and Embedding ~ N(0, 0.02), biases 0, LayerNorm (1, 0); all else is left unchanged, as
+    in the torch code of Chang et al. 2021 (TensorFlow repositories truncate the normal at 2 sigma).
     """
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
@@ -28,11 +25,9 @@ def init_bert_weights(module: nn.Module) -> None:
 
 
 def init_transformer_weights(module: nn.Module) -> None:
-    """Linear ~ Glorot's uniform, biases 0, Embedding ~ N(0, 1 / width).
-
-    As translation models since Vaswani et al. 2017, who multiply the tables by sqrt(width) in the
-    input but not in the output (section 3.4).
-    """
+    """Linear ~ Glorot's uniform, biases 0, Embedding ~ N(0, 1 / width), as in translation models
+    since Vaswani et al. 2017, who multiply the tables by sqrt(width) in the input only (section
+    3.4)."""
     for part in module.modules():
         if isinstance(part, nn.Linear):
             nn.init.xavier_uniform_(part.weight)

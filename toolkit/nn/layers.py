@@ -44,8 +44,7 @@ def build_norm(name: NormName, width: int, eps: float = NORM_EPS) -> LayerNorm |
 
 class Residual(nn.Module):
     """norm(x + dropout(f(x))) (Vaswani et al. 2017, section 5.4), or with `pre_norm`
-    x + dropout(f(norm(x))) (Wang et al. 2019).
-    """
+    x + dropout(f(norm(x))) (Wang et al. 2019)."""
 
     def __init__(
         self,
@@ -60,20 +59,13 @@ class Residual(nn.Module):
         self.norm: nn.Module = build_norm(norm, width, eps)
         self.dropout, self.pre_norm = Dropout(dropout), pre_norm
 
-    def pre_norm_input(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        """The input of the sublayer f."""
-        if not self.pre_norm:
-            return x
-        normed: Tensor = self.norm(x)
-        return normed
-
     def forward(
         self,
         x: Float[Tensor, "B S D"],
         y: Float[Tensor, "B S D"],
         y_bias: Float[Tensor, " D"] | None = None,
     ) -> Float[Tensor, "B S D"]:
-        """The residual of x, given y = f(pre_norm_input(x)); `y_bias` is one that y contains, if
+        """The residual of x, given y = f(x) or f(norm(x)); `y_bias` is one that y contains, if
         `add_norm` computes its gradient."""
         norm = self.norm
         if self.pre_norm:
@@ -81,14 +73,14 @@ class Residual(nn.Module):
         if isinstance(norm, LayerNorm) and norm.elementwise_affine:
             rate = self.dropout.effective_rate
             return add_norm(x, y, norm.weight, norm.bias, norm.eps, rate, y_bias)
-        normed: Tensor = norm(x.to(y.dtype) + self.dropout(y))
-        return normed
+        return norm(x.to(y.dtype) + self.dropout(y))
 
     def add(
         self, x: Float[Tensor, "B S D"], sublayer: nn.Module, *context: object
     ) -> Float[Tensor, "B S D"]:
         """The residual of x with this sublayer f."""
-        given, norm = self.pre_norm_input(x), self.norm
+        norm = self.norm
+        given = norm(x) if self.pre_norm else x
         by_kernel = isinstance(norm, LayerNorm) and norm.elementwise_affine and not self.pre_norm
         if by_kernel and isinstance(sublayer, Attention | FeedForward) and x.shape[-1] <= MAX_WIDTH:
             last = sublayer.back if isinstance(sublayer, FeedForward) else sublayer.output
@@ -100,6 +92,8 @@ class Residual(nn.Module):
 
 Activation = Literal["gelu", "relu", "geglu", "geglu_tanh", "swiglu"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "silu": F.silu,
     "relu": F.relu,
     "gelu": F.gelu,
     "geglu": F.gelu,
@@ -131,8 +125,7 @@ class FeedForward(nn.Module):
         self.back = build_linear(inner, width, groups)
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        y: Tensor = self.back(self.hidden(x))
-        return y
+        return self.back(self.hidden(x))
 
     def hidden(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S I"]:
         """What W_2 is applied to."""
@@ -144,11 +137,6 @@ class FeedForward(nn.Module):
             return self.activation(y)
         y, gate = y.chunk(2, -1)
         return self.activation(y) * gate
-
-
-def default_inner_width(width: int, activation: Activation) -> int:
-    """4 x width; for a gated activation 2/3 of it in multiples of 8, for as many parameters."""
-    return 8 * round(width / 3) if activation in GATED else 4 * width
 
 
 def build_linear(width: int, out: int, groups: int) -> nn.Module:
@@ -175,25 +163,16 @@ class GroupedLinear(nn.Module):
         return out.transpose(0, 1).flatten(1).unflatten(0, x.shape[:2])  # (G, N, J) -> (B, S, O)
 
 
-INNER_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "tanh": torch.tanh,
-    "gelu": F.gelu,
-    "relu": F.relu,
-    "silu": F.silu,
-}
-
-
 class InputConvolution(nn.Module):
     """norm(y + act(dropout(conv(x)))) of the input x and the output y of a layer (DeBERTa's second
-    version, code). Padding in x is 0.
-    """
+    version, code). Padding in x is 0."""
 
     def __init__(
         self, width: int, size: int, groups: int, activation: str, dropout: float, eps: float
     ) -> None:
         super().__init__()
         self.convolution = nn.Conv1d(width, width, size, padding=size // 2, groups=groups)
-        self.activation, self.dropout = INNER_ACTIVATIONS[activation], Dropout(dropout)
+        self.activation, self.dropout = ACTIVATIONS[activation], Dropout(dropout)
         self.norm = LayerNorm(width, eps)
 
     def forward(
@@ -225,18 +204,16 @@ class LayerStack(nn.ModuleList):
     """Layers applied one after another.
 
     With `checkpoint_activations`, only the inputs of a layer are saved for the backward pass, which
-    recomputes the rest (Chen et al. 2016, section 4). Dropout draws from torch's default
-    generators, which are restored for it, each seed where it is used: the gradients are the same.
+    recomputes the rest, with the same dropout (Chen et al. 2016, section 4).
     """
 
     checkpoint_activations = False
     replaces_residuals = False
     """Whether layers read a weighted sum in place of adding their input to their output."""
-    layer_weights: nn.Parameter | None
 
     def __init__(self, layers: Iterable[nn.Module]) -> None:
         super().__init__(layers)
-        self.register_parameter("layer_weights", None)
+        self.layer_weights: nn.Parameter | None = None
 
     def average_inputs(self) -> None:
         """Let what follows layer i read sum_j a_ij x_j of the input x_0 and all outputs up to x_i,
@@ -247,18 +224,14 @@ class LayerStack(nn.ModuleList):
     def weight_residuals(self) -> None:
         """Let layer n read x_n = sum_i softmax(a_n)_i h_i of the input h_0 and of h_i = f_i(x_i) -
         x_i, what layers with `pre_norm` add to their input, with learned a, at first 0 (Charpentier
-        and Samuel 2023, section 3; code, zero initialization). The last h is the result.
-        """
+        and Samuel 2023, section 3; code, zero initialization). The last h is the result."""
         self.replaces_residuals = True
         self.layer_weights = nn.Parameter(torch.zeros(len(self) - 1, len(self)))
 
     def forward(
         self, x: States, context: object, selected: Int[Tensor, " N"] | None = None
     ) -> States:
-        """The output of the last layer; with `selected`, flat indices into B x S, of these tokens.
-
-        `context` is passed to every layer.
-        """
+        """The output of the last layer; with `selected`, flat indices into B x S, of these."""
         states: list[Any] = [x]
         *others, last = self
         for layer in others:
@@ -291,13 +264,10 @@ class LayerStack(nn.ModuleList):
         return sum(weight * state for weight, state in zip(weights, states, strict=True))
 
     def call_layer(self, layer: nn.Module, x: States, *context: object) -> States:
-        recompute = self.checkpoint_activations and torch.is_grad_enabled()
-        if not recompute:
-            out: States = layer(x, *context)
-            return out
+        if not (self.checkpoint_activations and torch.is_grad_enabled()):
+            return layer(x, *context)
         with drawing_seeds(together=False):
-            recomputed: States = checkpoint(layer, x, *context, use_reentrant=False)
-        return recomputed
+            return checkpoint(layer, x, *context, use_reentrant=False)
 
 
 ENCODER_NAMES = "attention", "after_{}"
@@ -306,16 +276,12 @@ GENERATIVE_NAMES = "self_attention", "{}_residual"
 
 
 class TransformerLayer(nn.Module):
-    """x <- LN(x + dropout(f(x))) for f = attention, cross-attention if any, feed-forward network.
-
-    With residuals of `pre_norm` x <- x + dropout(f(LN(x))). The norms keep their names, such as
-    after_attention.norm.
-    """
+    """x <- LN(x + dropout(f(x))) for f = attention, cross-attention if any, feed-forward network,
+    or x <- x + dropout(f(LN(x))) with residuals of `pre_norm`."""
 
     attention: Attention
     after_attention: Residual
     cross_attention: CrossAttention | None
-    convolution: InputConvolution | None
 
     def __init__(
         self,
@@ -328,7 +294,7 @@ class TransformerLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.attention_name, self.residual_name = names
-        self.convolution = None
+        self.convolution: InputConvolution | None = None
         parts = {names[0]: attention, "cross_attention": cross, "feed_forward": feed_forward}
         for name, part in parts.items():
             self.add_module(name, part)

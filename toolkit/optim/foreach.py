@@ -49,10 +49,8 @@ class ParameterBatch:
         return [state[name] for state in self.states]
 
     def by_update_count(self, function: Callable[[Any], Any]) -> Any:
-        """f(t) of each parameter, t the number of its updates, including this one.
-
-        On a GPU, where reading t would wait for the device, f is given a tensor of all t.
-        """
+        """f(t) of each parameter, t the number of its updates, including this one; on a GPU, where
+        reading t would wait for the device, f is given a tensor of all t."""
         steps = self.state("step")
         if steps[0].device.type == "cpu":
             return [function(float(t)) for t in steps]
@@ -62,8 +60,7 @@ class ParameterBatch:
 class ForeachOptimizer(EagerOptimizer, Generic[Config]):
     """A subclass defines a parameter's initial state and the update of a list of parameters.
 
-    `step` in a state counts its updates. It is on the parameter's device, where an update that is
-    skipped is not counted.
+    `step` in a state counts its updates, on the parameter's device, without those skipped.
     """
 
     def __init__(self, c: Config, parameters: Iterable[NamedParameter | ParameterGroup]) -> None:

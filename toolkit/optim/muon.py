@@ -144,11 +144,8 @@ class MatrixMuon(ForeachOptimizer[MuonConfig]):
 def orthogonalize(
     x: Float[Tensor, "N A B"], steps: int, iteration: str = "quintic"
 ) -> Float[Tensor, "N A B"]:
-    """About U V^T of each x = U S V^T: x <- a x + (b x x^T + c (x x^T)^2) x, from x / |x|.
-
-    In bf16 where that is fast, which is precise enough (Jordan et al. 2024); else in the dtype
-    of x. On a CPU with AMX, bf16 takes a third of the time.
-    """
+    """About U V^T of each x = U S V^T: x <- a x + (b x x^T + c (x x^T)^2) x, from x / |x|, in bf16
+    where that is fast, which is precise enough (Jordan et al. 2024); else in the dtype of x."""
     if x.shape[1] > x.shape[2]:
         return orthogonalize(x.mT, steps, iteration).mT
     y = x.bfloat16() if x.is_cuda or bf16_is_fast(x.device) else x

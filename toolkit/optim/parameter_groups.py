@@ -33,31 +33,25 @@ class OptimizerConfig(Options, section="optimizer"):
 
 
 def is_exempt_from_decay(name: str) -> bool:
-    """Whether a parameter has no weight decay: a bias, or a parameter of a norm.
-
-    Chang et al. (2021, code) exempt names with "bias" and "LayerNorm.weight": kernels of
-    convolutions decay, whatever their number of axes. Here a module is a norm if its name contains
-    "norm"; a list named biases holds biases only.
-    """
+    """Whether a parameter has no weight decay: a bias, or a parameter of a module whose name
+    contains "norm" (Chang et al. 2021, code, exempt "bias" and "LayerNorm.weight"). A list named
+    biases holds biases only."""
     *owners, last = name.lower().split(".")
     return "bias" in last or any("norm" in it or it == "biases" for it in owners[-1:])
 
 
 def is_hidden_matrix(name: str, p: Parameter) -> bool:
-    """Whether a parameter is the weight of a linear map inside a layer.
-
-    Embeddings, heads, tables of taps, kernels of convolutions and vectors are not.
-    """
+    """Whether a parameter is the weight of a linear map inside a layer; not of an embedding or
+    head."""
     return p.dim() == 2 and name.endswith(".weight") and LAYER.search(name) is not None
 
 
 def layerwise_lr_factors(names: Sequence[str], decay: float) -> list[float]:
-    """decay^(L - l) in layer l of L, counted from 0, decay^(L + 1) below, 1 elsewhere.
+    """decay^(L - l) in layer l of L, counted from 0, decay^(L + 1) below, 1 elsewhere: the rates of
+    Clark et al. (2020, appendix B), with one factor less everywhere but in the heads.
 
-    The layer-wise rates of Clark et al. (2020, appendix B), with one factor less everywhere but in
-    the heads: theirs are decay^(L + 1 - l) and decay^(L + 2). Encoder and decoder have a depth L
-    each. "Below" are the embeddings and all other parameters before the layers; L is that of the
-    deepest stack for those of both. Parameters after them, such as a final norm, and output
+    Encoder and decoder have a depth L each. "Below" are the embeddings and all other parameters
+    before the layers, L that of the deepest stack for those of both. A final norm and output
     embeddings learn at the rate of the heads.
     """
     if decay == 1:
@@ -91,10 +85,7 @@ def build_parameter_groups(
     c: OptimizerConfig,
     matrix: Callable[[str, Parameter], bool] = lambda name, p: False,
 ) -> list[ParameterGroup]:
-    """Parameter groups by weight decay, learning rate and, if given, the predicate `matrix`.
-
-    Frozen parameters are in none.
-    """
+    """Groups of the trained parameters by weight decay, learning rate and, if given, `matrix`."""
     named = list(parameters)
     factors = layerwise_lr_factors([name for name, _ in named], c.layerwise_lr_decay)
     groups: dict[tuple[bool, bool, float], ParameterGroup] = {}

@@ -150,8 +150,7 @@ def inverse_sqrt(c: WarmupConfig, total_updates: int) -> Schedule:
 def cosine(c: CosineConfig, total_updates: int) -> Schedule:
     """n / w up to update w, then end + (1 - end) (1 + cos(pi x)) / 2 (Loshchilov & Hutter 2017,
     eq. 5), x = (n - 1 - w) / (total - w) or, with several cycles, the elapsed fraction of the
-    current one.
-    """
+    current one."""
     w = c.warmup(total_updates)
 
     def shape(n: int) -> float:

@@ -11,19 +11,17 @@ from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Adam, Optimizer
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from toolkit.common.errors import first_line, join_first
 from toolkit.config.sections import TrainingConfig
-from toolkit.criteria import Criterion
 from toolkit.distributed import World
 from toolkit.distributed.world import seed_rng
 from toolkit.models.packing import keep_padding, pack_padding
-from toolkit.optim.update import Precision, Update
+from toolkit.optim.update import Update
 from toolkit.tasks.examples import SHAPE_MULTIPLE, Batch, add_packing, to_device
-from toolkit.tasks.learner import Learner
 from toolkit.training.gradient import GradientAccumulator, Losses, MicroBatchPart
 from toolkit.training.graph_recorder import GraphRecorder
 from toolkit.training.step import collect_tensors
@@ -35,8 +33,7 @@ Report = Callable[[str], None]
 class GraphSet:
     """Graphs of passes and of updates, and a buffer per parameter that they take for its gradient.
 
-    Between updates no parameter has a gradient, with or without graphs. After a failure all graphs
-    are freed, and there are no new ones.
+    Between updates no parameter has a gradient. After a failure all graphs are freed for good.
     """
 
     def __init__(
@@ -199,22 +196,13 @@ class GraphedAccumulator(GradientAccumulator):
     Packed batches have as many rows as tokens, so they repeat only if they are filled.
     """
 
-    def __init__(
-        self,
-        learner: Learner,
-        wrapped: nn.Module,
-        criterion: Criterion,
-        *,
-        world: World,
-        precision: Precision,
-        graphs: GraphSet,
-        filled: bool = False,
-    ) -> None:
-        super().__init__(learner, wrapped, criterion, world=world, precision=precision)
+    def __init__(self, plain: GradientAccumulator, graphs: GraphSet, *, filled: bool) -> None:
+        """With the learner and the criterion of the accumulator whose place it takes."""
+        parts = plain.learner, plain.wrapped, plain.criterion
+        super().__init__(*parts, world=plain.world, precision=plain.precision)
         self.graphs, self.filled = graphs, filled
         self.seen: Counter[Hashable] = Counter()
         """Batches of each signature before its capture."""
-        self.full = False
 
     def accumulate_part(
         self, part: MicroBatchPart, weights: Mapping[str, float], *, syncs: bool
@@ -250,18 +238,16 @@ class GraphedAccumulator(GradientAccumulator):
         if signature in passes:
             return passes[signature]
         self.seen[signature] += 1
-        if self.seen[signature] < MIN_SEEN:
+        if self.seen[signature] < MIN_SEEN or len(passes) >= MAX_GRAPHS:
             return None
-        if len(passes) >= MAX_GRAPHS and not self.full:
-            self.full = True
+        try:
+            passes[signature] = GraphedPass(self, self.graphs, batch, names)
+        except Exception as error:  # the model's own errors will recur without a graph
+            self.graphs.stop(error)
+        if len(passes) == MAX_GRAPHS:
             self.graphs.report(
                 f"CUDA graphs: captured for {MAX_GRAPHS} shapes of batches; others run without"
             )
-        if not self.full:
-            try:
-                passes[signature] = GraphedPass(self, self.graphs, batch, names)
-            except Exception as error:  # the model's own errors will recur without a graph
-                self.graphs.stop(error)
         return passes.get(signature)
 
     def try_accumulate(
@@ -363,10 +349,8 @@ def choose_row_multiple(c: TrainingConfig, world: World) -> int:
 def enable_cuda_graphs(
     trainer: Trainer, c: TrainingConfig, report: Report, *, filled: bool = False
 ) -> None:
-    """Let a trainer use CUDA graphs if the option asks for them and the run can.
-
-    Its batches have one shape if they are `filled`.
-    """
+    """Let a trainer use CUDA graphs if the option asks for them and the run can; its batches have
+    one shape if they are `filled`."""
     if c.cuda_graph == "off":
         return
     reason = reason_against_graphs(c, trainer.world)
@@ -385,15 +369,7 @@ def record_updates(
 ) -> None:
     """Record passes whose batches repeat and, if its optimizer can, the trainer's updates."""
     graphs = GraphSet(recorder, trainer.parameters, report)
-    accumulator = GraphedAccumulator(
-        trainer.learner,
-        trainer.wrapped,
-        trainer.criterion,
-        world=trainer.world,
-        precision=trainer.precision,
-        graphs=graphs,
-        filled=filled,
-    )
+    accumulator = GraphedAccumulator(trainer.accumulator, graphs, filled=filled)
     trainer.accumulator = trainer.accumulate_gradients.accumulator = accumulator
     # torch's fused Adam takes learning rates from the device and keeps its states in place
     if isinstance(trainer.optimizer, Adam) and trainer.optimizer.defaults.get("fused"):

@@ -114,8 +114,7 @@ def batch_limits(
 
 def make_examples(task: ComponentConfig, source: SplitSource) -> Examples[Batch]:
     """The examples that a task makes of a split."""
-    examples: Examples[Batch] = TASKS[task.name].factory.examples(task.config, source)
-    return examples
+    return TASKS[task.name].factory.examples(task.config, source)
 
 
 Variant = tuple[int, tuple[Number, ...]]
@@ -144,8 +143,7 @@ def check_by_epoch(path: str, schedule: ValueSchedule) -> None:
 class TrainingData:
     """The loader of every epoch, over that epoch's shards in proportion to their weights.
 
-    One epoch's shards are loaded at a time; those of the first determine the run's fingerprints.
-    Options may have other values from some epoch on.
+    One epoch's shards and options are loaded at a time; the first determine the fingerprints.
     """
 
     def __init__(

@@ -52,8 +52,7 @@ def evaluate_model(
 ) -> Metrics:
     """Losses, perplexity and the task's metrics of a split of `examples` examples.
 
-    `on_progress` is called with this rank's number of examples after each batch; `results`
-    receives the predictions.
+    `on_progress` gets this rank's number of examples of each batch, `results` the predictions.
     """
     learner.eval()
     totals: dict[str, Tensor] = {}  # numerators, denominators and histograms, on the device
@@ -89,10 +88,8 @@ def evaluate_in_parts(
     ids: Callable[[], IntArray],
     evaluate: Callable[[Batch], object],
 ) -> None:
-    """Evaluate a batch; after running out of memory its halves, their halves, and so on.
-
-    `evaluate` must have no effect if it runs out of memory.
-    """
+    """Evaluate a batch; after running out of memory its halves, their halves, and so on. Then
+    `evaluate` must have had no effect."""
     _, failure = run_in_memory(lambda: evaluate(batch))
     if not failure:
         return
@@ -158,8 +155,7 @@ def compute_metrics(
     sums: Mapping[str, FloatArray], coefficients: Mapping[str, float], *, with_perplexity: bool
 ) -> Metrics:
     """Ratios, perplexities and areas under ROC curves; NaN if undefined, as precision without
-    positive predictions. A split without labels has none of them.
-    """
+    positive predictions. A split without labels has none of them."""
     metrics: dict[str, float] = {}
     for key, total in sums.items():
         kind, _, name = key.partition(" ")

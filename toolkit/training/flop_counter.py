@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,10 +28,8 @@ def cpu_attention_flops(q: Tensor, k: Tensor, v: Tensor, *rest: object, **named:
 def convolution_backward_flops(
     gradient: Tensor, x: Tensor, weight: Tensor, *rest: Any, **named: object
 ) -> int:
-    """The FLOPs of the forward pass, once for each required gradient of x and weight.
-
-    Torch's formula counts a depthwise convolution as if it were a full one.
-    """
+    """The FLOPs of the forward pass, once for each required gradient of x and weight; torch's
+    formula counts a depthwise convolution as if it were a full one."""
     *_, transposed, _, _, required = rest
     once = conv_flop_count(
         list(x.shape), list(weight.shape), list(gradient.shape), transposed=transposed
@@ -88,19 +87,13 @@ class FlopCounter(TorchDispatchMode):
 
 @contextmanager
 def attribute_flops(counter: FlopCounter, parts: Mapping[str, nn.Module]) -> Iterator[None]:
-    """Attribute operations to the innermost of these modules, in the backward pass as well.
-
-    A gradient is computed from tensors that the forward pass saved, and each saved tensor carries
-    the name of its module.
-    """
+    """Attribute operations to the innermost of these modules, in the backward pass as well: tensors
+    that the forward pass saves carry the name of their module."""
     outer: list[str] = []
 
-    def enter(name: str) -> Callable[[nn.Module, object], None]:
-        def hook(module: nn.Module, inputs: object) -> None:
-            outer.append(counter.owner)
-            counter.owner = name
-
-        return hook
+    def enter(name: str, module: nn.Module, inputs: object) -> None:
+        outer.append(counter.owner)
+        counter.owner = name
 
     def leave(module: nn.Module, inputs: object, outputs: object) -> None:
         counter.owner = outer.pop()
@@ -109,7 +102,7 @@ def attribute_flops(counter: FlopCounter, parts: Mapping[str, nn.Module]) -> Ite
         counter.owner, tensor = saved
         return tensor
 
-    hooks = [m.register_forward_pre_hook(enter(name)) for name, m in parts.items()]
+    hooks = [m.register_forward_pre_hook(partial(enter, name)) for name, m in parts.items()]
     hooks += [m.register_forward_hook(leave) for m in parts.values()]
     try:
         with saved_tensors_hooks(lambda tensor: (counter.owner, tensor), load):

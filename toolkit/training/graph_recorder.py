@@ -18,17 +18,12 @@ numbers that change are in tensors."""
 
 
 class GraphRecorder:
-    """torch.cuda.CUDAGraph on a side stream, with a memory pool that all graphs share.
+    """torch.cuda.CUDAGraph on a side stream, with a memory pool that all graphs share: no graph
+    reads what another leaves there, and the tensors that `capture` returns stay allocated.
 
-    Sharing is safe in any order of replays, because no graph reads what another leaves there: the
-    tensors that `capture` returns stay allocated, and everything else in the pool is temporary.
-
-    Random numbers of a replay follow the default generator: it is registered with every graph, and
-    a replay starts from its present seed and offset (CUDAGeneratorState::replay_prologue in
-    aten/src/ATen/cuda/CUDAGeneratorImpl.cpp). A body must not seed it, but its caller may.
-
-    The other threads of the process, such as the one that pins memory, may call CUDA meanwhile:
-    errors are reported for the capturing thread only, as by Inductor's CUDA graph trees.
+    Random numbers of a replay start from the default generator's present seed and offset
+    (replay_prologue in aten/src/ATen/cuda/CUDAGeneratorImpl.cpp): a body must not seed it. Other
+    threads may call CUDA meanwhile, such as the one that pins memory.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -42,10 +37,15 @@ class GraphRecorder:
         Returns the tensors that it reads, which must live as long as a graph of it. Raises
         RuntimeError if it cannot be captured, since it waits for the device.
         """
+        before = torch.cuda.get_sync_debug_mode()
         with self.on_side_stream():
             body()
-            with raise_on_synchronization(), ExternalTensors() as seen:
-                body()
+            torch.cuda.set_sync_debug_mode("error")
+            try:
+                with ExternalTensors() as seen:
+                    body()
+            finally:
+                torch.cuda.set_sync_debug_mode(before)
         return list(seen.found.values())
 
     def capture(self, body: GraphBody) -> GraphBody:
@@ -81,22 +81,10 @@ class GraphRecorder:
             current.wait_stream(self.stream)
 
 
-@contextmanager
-def raise_on_synchronization() -> Iterator[None]:
-    """Raise RuntimeError where the host waits for the device, which would break a capture."""
-    before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode(before)
-
-
 class ExternalTensors(TorchDispatchMode):
     """Collects the tensors that operations read and no operation inside has made.
 
-    A CUDA graph reads them by address: whoever keeps a graph keeps them too. Autograd's threads
-    inherit the mode.
+    A CUDA graph reads them by address: whoever keeps a graph keeps them too.
     """
 
     def __init__(self) -> None:

@@ -63,8 +63,7 @@ class RunResult:
         """Write it next to the checkpoints, atomically."""
         run = to_dict(config)
         values = {**asdict(self), "config": run, "config_digest": config_digest(run)}
-        text = json_files.dumps(values, indent=1) + "\n"
-        write_output(folder / "result.json", text)
+        write_output(folder / "result.json", json_files.dumps(values, indent=1) + "\n")
 
 
 def config_digest(run: Mapping[str, object]) -> str:

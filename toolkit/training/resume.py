@@ -26,13 +26,7 @@ from toolkit.checkpoints.tensor_files import SEPARATOR, open_tensors, read_tenso
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import name_file
 from toolkit.config.sections import RunConfig
-from toolkit.config.serialize import (
-    Differences,
-    diff_configs,
-    flatten,
-    list_differences,
-    to_dict,
-)
+from toolkit.config.serialize import Differences, diff_configs, flatten, list_differences, to_dict
 from toolkit.config.values import FINETUNE_OPTION
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -101,18 +95,15 @@ def find_resume_point(
         chosen = save_folder.choose_restore_file(Path(asked)) if asked else None
         if asked and not chosen:
             print_message(f"ignoring --restore-file {asked}: {folder} has newer checkpoints")
-        if chosen:
-            path = str(find_checkpoint(chosen, to_resume=True))
-        else:
-            path = str(find_newest_intact(save_folder, print_message) or "")
+        newest = None if chosen else find_newest_intact(save_folder, print_message)
+        path = str(find_checkpoint(chosen, to_resume=True) if chosen else newest or "")
     path = world.broadcast(path)
     if not path:
         return None
     folder, facts = Path(path), read_manifest(Path(path))
     if facts.averaged or facts.converted:
-        kind = f"a conversion of {facts.converted}"
-        if facts.averaged:
-            kind = f"an average of {len(facts.averaged)}"
+        averaged, converted = facts.averaged, f"a conversion of {facts.converted}"
+        kind = f"an average of {len(averaged)}" if averaged else converted
         raise ToolkitError(
             f"Cannot resume from {folder}: it is {kind} and has no optimizer state. Start from its "
             f"weights with --finetune-from."

@@ -61,10 +61,7 @@ from toolkit.training.step import AdaptiveTask, Callback, Stateful, Step, Traini
 
 def run(config: RunConfig, *, command: str = "", sinks: Sequence[Sink] = ()) -> RunResult:
     """Train, validate and save as configured, resuming from the save folder's latest checkpoint.
-
-    The save folder records the command line, if one is given. The main rank reports to `sinks`,
-    too.
-    """
+    The folder records the command line, and the main rank reports to `sinks`, too."""
     keep_freed_memory()
     torch.set_flush_denormal(True)  # decaying mean squares become denormal: 30 times slower
     c, folder = config.training, Path(config.checkpoint.save_dir)
@@ -284,11 +281,9 @@ class TrainingRun:
             reason = "signal" if signal else "time" if stopped else "end"
             self.checkpointer.save_last(progress.update, progress.latest_epoch, reason)
             if stopped:
-                after, more = f"after {self.stopping.seconds / 3600:.2f} hours", ""
-                if signal:
-                    after = f"by {Signals(signal).name}"
-                else:
-                    more = " with a larger --stop-time-hours"
+                hours = f"after {self.stopping.seconds / 3600:.2f} hours"
+                after = f"by {Signals(signal).name}" if signal else hours
+                more = "" if signal else " with a larger --stop-time-hours"
                 self.print_message(f"stopped {after}; to resume, run the same command{more}")
 
     def advance_progress_bar(self, step: Step) -> None:

@@ -47,11 +47,7 @@ from toolkit.tasks.examples import Batch
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import Results
 from toolkit.training import resume
-from toolkit.training.callbacks.validation import (
-    ExponentialMovingAverage,
-    Validation,
-    check_metric,
-)
+from toolkit.training.callbacks.validation import ExponentialMovingAverage, Validation, check_metric
 from toolkit.training.cuda_graphs import enable_cuda_graphs
 from toolkit.training.data import LoadedSplit, to_sizes
 from toolkit.training.evaluation import evaluate_model, metric_names
@@ -74,14 +70,11 @@ def make_learner(
     if not resume_point:
         check_embedding_sharing(learner.encoder, folder.tokenizer)
         learner.encoder.load_word_vectors(folder.word_vectors)
+    into = learner, folder.tokenizer, print_message
     if resume_point and resume_point.changes_task:
-        start, weights = str(resume_point.folder), "trained"
+        resume.load_finetune_weights(str(resume_point.folder), *into, "trained")
     elif c.checkpoint.finetune_from and not resume_point:
-        start, weights = c.checkpoint.finetune_from, "auto"
-    else:
-        start = ""
-    if start:
-        resume.load_finetune_weights(start, learner, folder.tokenizer, print_message, weights)
+        resume.load_finetune_weights(c.checkpoint.finetune_from, *into)
     if c.training.has_adapters and not c.checkpoint.finetune_from:
         raise ToolkitError(
             "--lora-rank and --bottleneck train changes of a model, which --finetune-from names. "
@@ -179,8 +172,7 @@ def choose_precision(
 def check_same_on_all_ranks(c: RunConfig, fingerprints: Mapping[str, str], world: World) -> None:
     """Raise if another rank has other options or other data."""
     mine = config_digest({"run": to_dict(c), **fingerprints})
-    digests = world.all_gather(mine)
-    others = [rank for rank, digest in enumerate(digests) if digest != mine]
+    others = [rank for rank, digest in enumerate(world.all_gather(mine)) if digest != mine]
     if others:
         raise ToolkitError(
             f"all ranks must have the same options and data, but those of rank {world.rank} differ "
@@ -283,8 +275,7 @@ def parallelize(learner: Learner, world: World, c: TrainingConfig, precision: st
 def compile_parts(learner: Learner, device: torch.device) -> None:
     """Compile layers and heads in place, each for all shapes; parameters keep their names.
 
-    On a CPU they draw the same random numbers as others. On a GPU dropout would be a separate
-    kernel then.
+    On a CPU they draw the same random numbers as others; on a GPU dropout would be a kernel then.
     """
     import torch._dynamo  # slow to import
     import torch.fx.experimental._config

@@ -47,20 +47,16 @@ class TrainingProgress:
     def advance(
         self, micro_batches: int, epoch_micro_batches: int, epoch_words: IntArray | None = None
     ) -> TrainingProgress:
-        """Progress after one more update, in an epoch of `epoch_micro_batches`.
-
-        `epoch_words` are the words before each of them and at the end.
-        """
-        consumed, words = self.consumed + micro_batches, self.words_seen
-        if epoch_words is None or words is None:
-            words = None
-        else:
-            words += int(epoch_words[min(consumed, epoch_micro_batches)])
-            words -= int(epoch_words[self.consumed])
-        update, epoch = self.update + 1, self.epoch
-        if consumed < epoch_micro_batches:
-            return TrainingProgress(update=update, epoch=epoch, consumed=consumed, words=words)
-        return TrainingProgress(update=update, epoch=epoch + 1, words=words)
+        """Progress after one more update, in an epoch of `epoch_micro_batches`; `epoch_words` are
+        the words before each of them and at the end."""
+        consumed, words = self.consumed + micro_batches, None
+        if epoch_words is not None and self.words_seen is not None:
+            seen = epoch_words[min(consumed, epoch_micro_batches)] - epoch_words[self.consumed]
+            words = self.words_seen + int(seen)
+        epoch = self.epoch
+        if consumed >= epoch_micro_batches:
+            epoch, consumed = epoch + 1, 0
+        return TrainingProgress(update=self.update + 1, epoch=epoch, consumed=consumed, words=words)
 
 
 @dataclass(frozen=True, kw_only=True)

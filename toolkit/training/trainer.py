@@ -21,12 +21,7 @@ from toolkit.optim.update import Precision, SpikeDetector, Update, clip_and_step
 from toolkit.tasks.examples import Batch
 from toolkit.tasks.learner import Learner
 from toolkit.training.gradient import GradientAccumulator, Losses, OomRetry
-from toolkit.training.step import (
-    Callback,
-    GradientObserver,
-    Step,
-    TrainingProgress,
-)
+from toolkit.training.step import Callback, GradientObserver, Step, TrainingProgress
 
 ParameterUpdate = Callable[[Tensor | None], Update]
 """Makes an update of the gradients that are there; given the mean loss if spikes are skipped."""
@@ -116,10 +111,8 @@ class Trainer:
                 waiting_since = perf_counter()
 
     def wait_for_device(self) -> None:
-        """Wait for the updates that a GPU is still busy with; the time counts as training.
-
-        To be called before a callback reads from the device or keeps it busy with something else.
-        """
+        """Wait for a GPU's updates, in the training time, before a callback reads from it or keeps
+        it busy."""
         started = perf_counter()
         synchronize(self.world.device)
         self.busy_seconds += perf_counter() - started

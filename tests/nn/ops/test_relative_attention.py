@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from toolkit.nn.ops.kernel_inputs import OffsetTables, SentenceRows
+from toolkit.nn.ops.kernel_inputs import OffsetTables, SentenceRows, tile_size
 from toolkit.nn.ops.relative_attention import (
     forward_flops,
     has_shared_memory,
@@ -40,7 +40,7 @@ def test_gradients_have_the_shapes_and_dtypes_of_their_inputs(tables):
 
 
 def test_tables_are_padded_to_a_power_of_two_of_at_least_sixteen():
-    sizes = [OffsetTables(bias=torch.zeros(1, r)).padded_offsets for r in (1, 15, 17, 33, 63)]
+    sizes = [tile_size(OffsetTables(bias=torch.zeros(1, r)).offsets) for r in (1, 15, 17, 33, 63)]
     assert sizes == [16, 16, 32, 64, 64]
 
 

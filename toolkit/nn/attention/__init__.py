@@ -8,7 +8,6 @@ from toolkit.nn.attention.attention import (
     KernelConvolution as KernelConvolution,
     MixedValues as MixedValues,
     PlainConvolution as PlainConvolution,
-    PlainValues as PlainValues,
 )
 from toolkit.nn.attention.composite import (
     FixedKernel as FixedKernel,

@@ -12,12 +12,7 @@ from torch import Tensor, nn
 from toolkit.common.arrays import HIDDEN_POSITION
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_position
-from toolkit.nn.attention.position import (
-    Position,
-    PositionEmbedding,
-    PositionOptions,
-    TableShape,
-)
+from toolkit.nn.attention.position import Position, PositionEmbedding, PositionOptions, TableShape
 from toolkit.nn.init import copy_to_device
 
 
@@ -50,8 +45,7 @@ class Sinusoidal(Position[PositionOptions]):
 
 class PositionTable(PositionEmbedding, nn.Embedding):
     """A learned vector per position (Devlin et al. 2019); if `hidden` the last row is that of
-    hidden positions.
-    """
+    hidden positions."""
 
     max_positions: int
 
@@ -117,17 +111,10 @@ def find_range(ids: Int[Tensor, "B S"]) -> tuple[int, int]:
 
 
 def sinusoidal_encodings(
-    start: int,
-    end: int,
-    width: int,
-    device: torch.device,
-    dtype: torch.dtype = torch.float32,
+    start: int, end: int, width: int, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "S D"]:
-    """sin and cos of p / 10000^(2c/D), p = start .. end - 1 (Vaswani et al. 2017, section 3.5).
-
-    Sines are in the first half of the columns and cosines in the second, as in most code since
-    then; the paper alternates them.
-    """
+    """sin and cos of p / 10000^(2c/D), p = start .. end - 1 (Vaswani et al. 2017, section 3.5),
+    sines first; the paper alternates them."""
     if torch.compiler.is_exporting():  # lengths are symbols
         return compute_encodings(torch.arange(start, end), width).to(device, dtype)
     if start < 0:
@@ -142,15 +129,11 @@ def cached_encodings(
 ) -> Float[Tensor, "S D"]:
     """The encodings of positions on a device; cached."""
     with torch.inference_mode(False):  # a cached inference tensor would fail in training
-        encodings = compute_encodings(torch.arange(start, end), width)
-        return copy_to_device(encodings.to(dtype), device)
+        return copy_to_device(compute_encodings(torch.arange(start, end), width).to(dtype), device)
 
 
 def compute_encodings(positions: Int[Tensor, "*shape"], width: int) -> Float[Tensor, "*shape D"]:
-    """sin(p / 10000^(2c/D)) for c = 0 .. D/2 - 1, then cos (Vaswani et al. 2017, section 3.5).
-
-    Positions p may be negative.
-    """
+    """sin(p / 10000^(2c/D)) for c = 0 .. D/2 - 1, then cos, of any p (Vaswani et al. 2017, 3.5)."""
     precise = torch.float32 if positions.device.type == "mps" else torch.float64
     channels = torch.arange(0, width, 2, dtype=precise, device=positions.device)
     frequencies = torch.exp(-math.log(10_000) / width * channels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -32,7 +31,6 @@ class Attention(nn.Module):
     front of W_O (Qiu et al. 2025), or by another `gate_activation`.
     """
 
-    gate: nn.Linear | None
     gate_activation: Callable[[Tensor], Tensor] = staticmethod(torch.sigmoid)
 
     def __init__(
@@ -46,19 +44,17 @@ class Attention(nn.Module):
         output: bool = True,
     ) -> None:
         super().__init__()
-        self.project, self.map, self.values = project, attention_map, values or PlainValues()
-        self.output: nn.Module = nn.Identity()
-        if output:
-            self.output = nn.Linear(context_width or width, width)
-        self.gate = None
+        self.project, self.map, self.values = project, attention_map, values or AttentionValues()
+        last = nn.Linear(context_width or width, width) if output else nn.Identity()
+        self.output: nn.Module = last
+        self.gate: nn.Linear | None = None
 
     @property
     def accepts_rows(self) -> bool:
         """Whether it runs in one kernel if the context has rows."""
-        if self.project.changes_content and self.map.kernel_reads_queries:
-            return False
-        values = self.values
-        return self.project.keeps_rows and self.map.averages_rows and not values.sees_padding
+        reads_others = self.project.changes_content and self.map.kernel_reads_queries
+        has_kernel = self.project.keeps_rows and self.map.averages_rows
+        return has_kernel and not (reads_others or self.values.sees_padding)
 
     @property
     def can_be_causal(self) -> bool:
@@ -99,8 +95,7 @@ class Attention(nn.Module):
 
 class CrossAttention(nn.Module):
     """W_O softmax(q k^T / sqrt(K)) v, q = W_q x; k, v = W_k m, W_v m of the source m, with biases
-    (Vaswani et al. 2017, section 3.2.3).
-    """
+    (Vaswani et al. 2017, section 3.2.3)."""
 
     def __init__(self, width: int, heads: int, attention_map: SoftmaxMap) -> None:
         super().__init__()
@@ -118,8 +113,8 @@ class CrossAttention(nn.Module):
         p = self.project(x, source, cache)
         context, beam = self.map.average(p), len(x) // len(p.k)
         if beam > 1:
-            by_row = context.unflatten(2, (beam, -1))  # (N, H, beam S, K) -> (N, H, beam, S, K)
-            context = by_row.transpose(1, 2).flatten(0, 1)  # -> (B, H, S, K)
+            # (N, H, beam S, K) -> (N, H, beam, S, K) -> (B, H, S, K)
+            context = context.unflatten(2, (beam, -1)).transpose(1, 2).flatten(0, 1)
         return self.output(context.transpose(1, 2).flatten(2))  # (B, H, S, K) -> (B, S, D)
 
     def project(
@@ -151,32 +146,22 @@ class CrossAttention(nn.Module):
         return self.map(self.project(x, source))
 
 
-class AttentionValues(nn.Module, ABC):
-    """What the attention map averages, and what is added or concatenated to it."""
+class AttentionValues(nn.Module):
+    """sum_j w_ij v_j (Vaswani et al. 2017, eq. 1); subclasses add or concatenate something."""
 
     convolves: bool = False
     """Whether neighbors are neighbors in the tensors, so that sentences need padding in between."""
     sees_padding: bool = False
     """Whether the result depends on the states of padding."""
 
-    @abstractmethod
     def forward(self, attention_map: AttentionMap, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         """The output of the heads, before the output projection."""
-
-
-class PlainValues(AttentionValues):
-    """sum_j w_ij v_j (Vaswani et al. 2017, eq. 1)."""
-
-    def forward(self, attention_map: AttentionMap, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         return attention_map.average(p)
 
 
 class DepthwiseValues(AttentionValues):
-    """sum_j w_ij v_j + sum_j beta_{j-i} * v_j, beta by channel (Chang et al. 2021, eq. 7).
-
-    As in the authors' code (footnote 3), a convolution of the values with a bias is added after the
-    attention's dropout; eq. 7 itself puts the kernel into the scores.
-    """
+    """sum_j w_ij v_j + sum_j beta_{j-i} * v_j, beta by channel (Chang et al. 2021, eq. 7), a
+    convolution with a bias after the attention's dropout, as in the authors' code (footnote 3)."""
 
     convolves = True
 
@@ -187,15 +172,13 @@ class DepthwiseValues(AttentionValues):
     def forward(self, attention_map: AttentionMap, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         v = p.v.transpose(1, 2).flatten(2)  # (B, H, T, K) -> (B, T, HK)
         y = self.convolution(mask_padding(v, p.sequence.padding))
-        convolved = y.unflatten(-1, (p.v.shape[1], -1)).transpose(1, 2)  # -> (B, H, T, K)
-        return attention_map.average(p) + convolved
+        return attention_map.average(p) + split_heads(y, p.v.shape[1])
 
 
 class KernelConvolution(nn.Module):
     """sum_m w_{i,h,m} v_{i+m,h}, |m| <= radius, zeros beyond the ends (Jiang et al. 2020, eq. 5).
 
-    The kernel normalizes the weights over its taps; they are not renormalized at the ends of a
-    sentence.
+    The kernel normalizes the weights over its taps, also at the ends of a sentence.
     """
 
     def __init__(self, kernel: Kernel, dropout: float = 0.0) -> None:

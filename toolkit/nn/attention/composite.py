@@ -128,8 +128,7 @@ class QueryKernel(Kernel):
         return pad_right_taps(taps, self.missing_taps)
 
     def tables(self) -> OffsetTables:
-        directions = pad_right_taps(self.directions, self.missing_taps)
-        return OffsetTables(query=directions[None])
+        return OffsetTables(query=pad_right_taps(self.directions, self.missing_taps)[None])
 
 
 class KeyKernel(Kernel):

@@ -46,11 +46,8 @@ class DisentangledConfig(PositionOptions):
 
 @register_position("deberta", DisentangledConfig())
 class Disentangled(Position[DisentangledConfig]):
-    """Content-to-position and position-to-content products, and a table of offsets for all layers.
-
-    (q_i . k_j + q_i . k^r_{i-j} + k_j . q^r_{i-j}) / sqrt(3 K) (eq. 4); with one of the products of
-    offsets only, the sum is divided by sqrt(2 K).
-    """
+    """(q_i . k_j + q_i . k^r_{i-j} + k_j . q^r_{i-j}) / sqrt(3 K) (eq. 4), with a table of offsets
+    for all layers; with one product of offsets only, the sum is divided by sqrt(2 K)."""
 
     excludes = ("shaw", "xl", "composite")
     reason = (
@@ -91,10 +88,8 @@ class Disentangled(Position[DisentangledConfig]):
 
 
 class DisentangledProjections(LinearProjections):
-    """q, k, v of the tokens, and q and k of the offset vectors by the same matrices and biases.
-
-    As in DeBERTa's second version. The paper has matrices for offsets, here those that the products
-    in `separate` read.
+    """q, k, v of the tokens, and q and k of the offset vectors by the same matrices and biases, as
+    in DeBERTa's second version; or by those, as in the paper, that the products in `separate` read.
     """
 
     keeps_rows = False
@@ -169,9 +164,8 @@ class PositionToContent(ContentToPosition):
 class OffsetEmbedding(nn.Module):
     """LN(table)[bucket(i - j)], with one row for each bucket from -buckets to buckets - 1.
 
-    Offsets up to half of the buckets have one each; the others grow logarithmically up to
-    `max_distance` (DeBERTa's second version, code). Without buckets, all offsets from -max_distance
-    to max_distance - 1 have one, and without `norm` LN is left out.
+    Without buckets, all offsets from -max_distance to max_distance - 1 have one, and without `norm`
+    LN is left out.
     """
 
     def __init__(
@@ -207,8 +201,7 @@ def bucket_rows(
         rows = clipped_buckets(offsets, buckets, max_distance)
         zero = buckets or max_distance  # the row of offset 0
         first, end = zero + int(rows.min()), zero + int(rows.max()) + 1
-        in_order = end - first == len(offsets)
-        return first, end, None if in_order else rows - rows.min()
+        return first, end, None if end - first == len(offsets) else rows - rows.min()
 
 
 def clipped_buckets(

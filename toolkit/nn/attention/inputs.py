@@ -31,11 +31,7 @@ from toolkit.nn.ops.offsets.taps import (
     sum_diagonals,
     sum_scores,
 )
-from toolkit.nn.ops.offsets.token_order import (
-    MovedTokens,
-    find_moved_tokens,
-    scatter_by_position,
-)
+from toolkit.nn.ops.offsets.token_order import MovedTokens, find_moved_tokens, scatter_by_position
 
 Rotations = tuple[Float[Tensor, "#B 1 S K2"], Float[Tensor, "#B 1 S K2"]]
 """Cosines and sines of the angles of positions, one for each pair of columns."""
@@ -83,11 +79,8 @@ def kept(method: Method) -> Method:
 
 
 class Offsets:
-    """Offsets between the positions of a batch: one table for all sentences, or one for each.
-
-    Tables for plain positions 0 .. T-1 are cached per length, radius and device; those of explicit
-    position ids are computed once per batch and shared by its layers.
-    """
+    """Offsets between the positions of a batch: one table for all sentences, or one for each,
+    computed once and shared by all layers."""
 
     def __init__(
         self,

@@ -58,9 +58,8 @@ class AttentionMap(nn.Module, ABC):
 class SoftmaxMap(AttentionMap):
     """dropout(softmax(sum of terms)), with padding masked (Vaswani et al. 2017, eq. 1).
 
-    With `offset_values` a vector of the offset is added to each value that is averaged. With
-    `window_radius` the softmax is over the keys at a distance |p_j - p_i| up to it (Beltagy et al.
-    2020, section 3.1).
+    With `offset_values` a vector of the offset is added to each value. With `window_radius` the
+    softmax is over the keys at a distance |p_j - p_i| up to it (Beltagy et al. 2020, section 3.1).
     """
 
     window_radius: int | None = None

@@ -67,9 +67,8 @@ class T5(Position[PositionOptions]):
 class BucketBias(ScoreTerm):
     """beta_{h, bucket(j - i)} (Raffel et al. 2020, section 2.1).
 
-    The defaults are T5's; larger distances share the last bucket. Each layer has separate biases;
-    the authors' layers share those of the first. With `left_only` all buckets are for positions on
-    the left.
+    The defaults are T5's, whose layers share the biases of the first; here each has its own. With
+    `left_only` all buckets are for positions on the left.
     """
 
     def __init__(
@@ -86,8 +85,7 @@ class BucketBias(ScoreTerm):
             index = bucket_indices(
                 offsets.differences, buckets, self.max_distance, left_only=left_only
             )
-            by_pair = self.numbers[:, index].transpose(0, 1)  # (H, B, S, T) -> (B, H, S, T)
-            return by_pair.to(p.q.dtype)
+            return self.numbers[:, index].transpose(0, 1).to(p.q.dtype)  # -> (B, H, S, T)
         if not offsets.shared:
             taps = self.by_offset(offsets.max_offset + 1).to(p.q.dtype)
             return scatter_to_diagonals(taps[None, :, None].expand(-1, -1, queries, -1), offsets)
@@ -107,10 +105,8 @@ class BucketBias(ScoreTerm):
 def bucket_one_hot(
     length: int, buckets: int, max_distance: int, left_only: bool, device: torch.device
 ) -> Float[Tensor, "O U"]:
-    """1 at the bucket of each offset 1 - length .. length - 1, else 0.
-
-    The gradient of a product with it is summed in a fixed order.
-    """
+    """1 at the bucket of each offset 1 - length .. length - 1, else 0: gradients of products with
+    it are summed in a fixed order."""
     with torch.inference_mode(False):
         offsets = torch.arange(1 - length, length)
         indices = bucket_indices(offsets, buckets, max_distance, left_only=left_only)
@@ -120,12 +116,9 @@ def bucket_one_hot(
 def bucket_indices(
     offsets: Int[Tensor, " O"], buckets: int, max_distance: int, *, left_only: bool
 ) -> Int[Tensor, " O"]:
-    """Buckets of offsets j - i (Raffel et al. 2020, section 2.1).
-
-    Half of the buckets are for one near offset each; the others grow logarithmically up to
-    `max_distance`, and the last takes all larger offsets. Unless `left_only`, the second half of
-    all buckets is for j > i.
-    """
+    """Buckets of offsets j - i (Raffel et al. 2020, section 2.1): half of them for one near offset
+    each, the others logarithmic up to `max_distance`; the last takes all larger offsets. Unless
+    `left_only`, the second half of all buckets is for j > i."""
     side = torch.zeros_like(offsets)
     distance = (-offsets).clamp(min=0)
     if not left_only:
@@ -164,12 +157,9 @@ class Rope(Position[LocalRotaryConfig]):
 
 
 class Rotary(ContentChange):
-    """R_p q and R_p k: columns c and c + K / 2 rotated by p base^(-2c / K) (Su et al. 2021, 3.4.2).
-
-    So (R_i q) . (R_j k) depends on positions through j - i only. As in GPT-NeoX and ModernBERT the
-    halves of a head are paired; the paper pairs neighboring columns, which differs by a permutation
-    of the columns.
-    """
+    """R_p q and R_p k: columns c and c + K / 2 rotated by p base^(-2c / K) (Su et al. 2021, 3.4.2),
+    so that (R_i q) . (R_j k) depends on positions through j - i only. As in GPT-NeoX and ModernBERT
+    the halves of a head are paired; the paper pairs neighboring columns."""
 
     def __init__(self, base: float = 10_000.0, local_base: float | None = None) -> None:
         super().__init__()
@@ -214,11 +204,9 @@ class ContentBias(ContentChange):
 
 
 class SinusoidalKernel(SharedKernel):
-    """(q_i + v) . (W s_{i-j}) / sqrt(K), s sinusoidal encodings of all offsets in use.
-
-    Terms (b) and (d) of the paper; (a) and (c) are the product of queries with `ContentBias`. For
-    encoders there are offsets of both signs, as in XLNet.
-    """
+    """(q_i + v) . (W s_{i-j}) / sqrt(K), s sinusoidal encodings of all offsets in use: terms (b)
+    and (d) of the paper; (a) and (c) are the product of queries with `ContentBias`. For encoders
+    there are offsets of both signs, as in XLNet."""
 
     def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__(heads, head_width, width)

@@ -1,7 +1,6 @@
 """Position terms as components: what each adds to an encoder or a decoder.
 
-A term is a subclass of `Position` under `@register_position(name, options)`. It overrides what it
-adds; all that the terms of a model add is summed.
+A term is a subclass of `Position` under `@register_position(name, options)`.
 """
 
 from __future__ import annotations
@@ -141,36 +140,29 @@ TOKENS, SENTENCES = 3, 2
 @torch.no_grad()
 def check_shapes(name: str, term: Position[Any], shape: Shape, table: TableShape) -> None:
     """Raise a ToolkitError if what a term adds has a wrong shape for sentences of three tokens."""
-    heads, of_head = (shape.heads, 1), torch.zeros(SENTENCES, shape.heads, TOKENS, shape.head_width)
-    x, first = torch.zeros(SENTENCES, TOKENS, shape.width), (SENTENCES, 1)
-    sequence = SequenceContext(Offsets(None, TOKENS, x.device), causal=shape.causal)
-    p, tokens = AttentionInputs(of_head, of_head, of_head, x, sequence), (TOKENS,)
+    n, t, h, k = SENTENCES, TOKENS, shape.heads, shape.head_width
     owner = f" of position term {name!r}"
-    axes: dict[str, Sequence[int]]
+    of_head, x = torch.zeros(n, h, t, k), torch.zeros(n, t, shape.width)
+    sequence = SequenceContext(Offsets(None, t, x.device), causal=shape.causal)
+    p = AttentionInputs(of_head, of_head, of_head, x, sequence)
     for part in (*term.kernels(shape), *term.terms(shape)):
         check_summand(part, p, part(p), owner)
     if (values := term.values(shape)) is not None:
-        weights = torch.zeros(SENTENCES, shape.heads, TOKENS, TOKENS)
-        axes = {"sentences": first[:1], "heads": heads[:1], "queries": tokens}
-        got = values(weights, sequence.offsets)
-        check_shape(owner, values, got, **axes, columns=(shape.head_width,))
+        got = values(torch.zeros(n, h, t, t), sequence.offsets)
+        check_shape(owner, values, got, sentences=[n], heads=[h], queries=[t], columns=[k])
     for change in term.changes(shape):
-        axes = {"sentences": first, "heads": heads[:1], "tokens": tokens}
-        for changed in change(p)[:2]:
-            check_shape(owner, change, changed, **axes, columns=(shape.head_width,))
+        for got in change(p)[:2]:
+            check_shape(owner, change, got, sentences=[n, 1], heads=[h], tokens=[t], columns=[k])
     if (embedding := term.embedding(table)) is not None:
-        x = torch.zeros(SENTENCES, TOKENS, table.width)
-        axes = {"sentences": first, "tokens": tokens, "columns": (table.width,)}
-        check_shape(owner, embedding, embedding.vectors(x, None), **axes)
+        got = embedding.vectors(torch.zeros(n, t, table.width), None)
+        check_shape(owner, embedding, got, sentences=[n, 1], tokens=[t], columns=[table.width])
 
 
 @torch.no_grad()
 def check_parts(model: nn.Module, run: Callable[[Tensor], object]) -> None:
     """Raise a ToolkitError if a kernel or a score term of a plugin has a wrong shape when the model
-    reads two sentences of three tokens.
-    """
-    kinds = (Kernel, ScoreTerm)
-    parts = [part for part in model.modules() if isinstance(part, kinds)]
+    reads two sentences of three tokens."""
+    parts = [part for part in model.modules() if isinstance(part, Kernel | ScoreTerm)]
     own = [part for part in parts if not type(part).__module__.startswith("toolkit.")]
     hooks = [
         it.register_forward_hook(lambda it, p, got: check_summand(it, p[0], got)) for it in own

@@ -36,9 +36,8 @@ class Projections(nn.Module, ABC):
 class LinearProjections(Projections):
     """q, k, v = W_q x + b_q, W_k x + b_k, W_v x + b_v, in one product.
 
-    Heads have width / heads columns, or `head_width`. With `convolution_values` there is a second v
-    for convolutional heads (Jiang et al. 2020, as in the authors' code). `changes` are made to the
-    queries and keys of the product q . k.
+    Heads have width / heads columns, or `head_width`. `convolution_values` are a second v for
+    convolutional heads (Jiang et al. 2020, code). `changes` are made to queries and keys of q . k.
     """
 
     keeps_rows = True
@@ -54,8 +53,7 @@ class LinearProjections(Projections):
     ) -> None:
         super().__init__()
         self.heads, self.parts = heads, 3 + convolution_values
-        inner = heads * (head_width or width // heads)
-        self.qkv = nn.Linear(width, self.parts * inner)
+        self.qkv = nn.Linear(width, self.parts * heads * (head_width or width // heads))
         self.changes, self.changes_content = nn.ModuleList(changes), bool(changes)
 
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
@@ -76,8 +74,7 @@ class LinearProjections(Projections):
 
 class GatedProjection(Projections):
     """q = k = v = (W x + b) * sigmoid(W' x + b') (Wu et al. 2019, Fig. 2; GLU, Dauphin et al.
-    2017); W x + b if not `gated`.
-    """
+    2017); W x + b if not `gated`."""
 
     def __init__(self, width: int, heads: int, *, gated: bool) -> None:
         super().__init__()
@@ -150,8 +147,7 @@ def split_heads(y: Float[Tensor, "B S W"], heads: int) -> Float[Tensor, "B H S K
 class TemperedProjections(Projections):
     """q, k, v = g_q W_q x, g_k W_k x, g_v W_v x, without biases (Dufter et al. 2020, section 2.4).
 
-    Each head has three scalars g; g_q g_k is the temperature of its softmax. They scale the
-    matrices, which are smaller than the result. Without `temperature` they are 1.
+    Each head has three scalars g, which scale the matrices; without `temperature` they are 1.
     """
 
     def __init__(self, width: int, heads: int, *, temperature: bool) -> None:

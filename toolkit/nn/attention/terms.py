@@ -73,10 +73,7 @@ class QueryKeyNorm(ContentChange):
 
 class SmearedKeys(ContentChange):
     """k_i <- w k_i + (1 - w) k_{i-1}, w = sigmoid(s) of each head; the first key stays (Olsson et
-    al. 2022, "smeared keys").
-
-    Neighbors are those in the tensor, so that sentences must not be packed.
-    """
+    al. 2022, "smeared keys"). Neighbors are those in the tensor: sentences must not be packed."""
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -102,10 +99,8 @@ class KeptValues(ContentChange):
 
 
 class MixedInValues(ContentChange):
-    """v <- a v + b u with learned a = b = 1/2 at first.
-
-    u are the values of the first layer (Zhou et al. 2024, "Value Residual Learning", learnable
-    variant), or embeddings of the tokens (modded-nanogpt, Jordan et al. 2024).
+    """v <- a v + b u with learned a = b = 1/2 at first, u the values of the first layer (Zhou et
+    al. 2024, learnable variant) or embeddings of the tokens (modded-nanogpt, Jordan et al. 2024).
     """
 
     def __init__(self, name: str) -> None:
@@ -123,8 +118,7 @@ class Content(ScoreTerm):
 
     def __init__(self, head_width: int, products: int = 1) -> None:
         """With `products` of queries or keys in the scores, they are divided by sqrt(products K)
-        (He et al. 2021, section 3.1).
-        """
+        (He et al. 2021, section 3.1)."""
         super().__init__()
         self.scale = 1 / math.sqrt(products * head_width)
 
@@ -160,12 +154,10 @@ class Relative(ScoreTerm):
     def product(self, p: AttentionInputs) -> OffsetProduct | None:
         kernel = cast("Kernel", self.kernels[0])
         taps_are_read = len(self.kernels) > 1 or kernel._forward_hooks
-        offsets = p.sequence.offsets
-        if taps_are_read or not offsets.multiplies_in_blocks:
+        if taps_are_read or not p.sequence.offsets.multiplies_in_blocks:
             return None
         operands = kernel.operands(p)
-        by_key = self.source_kind == KEY_TAPS
-        return None if operands is None else OffsetProduct(*operands, by_key)
+        return operands and OffsetProduct(*operands, by_key=self.source_kind == KEY_TAPS)
 
     def tables(self) -> OffsetTables | None:
         return add_tables([cast("Kernel", kernel).tables() for kernel in self.kernels])

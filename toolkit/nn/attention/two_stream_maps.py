@@ -25,8 +25,7 @@ from toolkit.nn.ops.mixed_attention import MixedAttention, mix_attention
 class TwoStreamMaps(nn.Module, ABC):
     """Scores of the heads of both streams, words first.
 
-    The next layer receives them too, so only `weights` masks padding: masked before a convolution,
-    it would spread to the other channels.
+    Only `weights` masks padding: masked before a convolution, it would spread to other channels.
     """
 
     def __init__(
@@ -42,10 +41,7 @@ class TwoStreamMaps(nn.Module, ABC):
         positions: AttentionInputs,
         previous_scores: Float[Tensor, "B H S T"] | None,
     ) -> MixedAttention:
-        """Scores before the softmax, and the weights of both streams.
-
-        `previous_scores` are those of the previous layer.
-        """
+        """Scores before the softmax, and the weights of both streams."""
         word_maps = [term(words) for term in self.word_terms]
         position_maps = [term(positions) for term in self.position_terms]
         scores = self.combine(word_maps, position_maps, previous_scores)

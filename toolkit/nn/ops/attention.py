@@ -1,15 +1,9 @@
 """dropout(softmax(scores)) V: the choice between batched products and torch's SDPA, and windows.
 
-Measured by benchmarks/attention_paths.py on a CPU with AVX512_BF16, lengths 64 to 2048: products
-beat torch's scaled_dot_product_attention 2 to 6 times in bf16 training, with and without bias and
-dropout, 1.2 to 1.7 times in fp32 training with dropout, and 2 times in bf16 inference. In fp32
-inference without a bias SDPA is 1.1 to 1.4 times faster, but products are about 2 times faster for
-a single query. GPUs always use SDPA; this was not measured.
-
-Within a window, on CPUs, blocks of queries attend to the keys that any of them reaches. Scores are
-computed for S (block + 2 radius) pairs at most instead of S^2: with a radius of 64, 2.9 times fewer
-at 512 tokens. There an update of the attention takes a third of the time that it takes with a mask
-in fp32, and 0.55 of it in bf16, measured on a CPU with AVX512_BF16.
+On CPUs products beat torch's SDPA in training and in bf16, and with a single query, but not in fp32
+inference without a bias (benchmarks/attention_paths.py). GPUs always use SDPA. Within a window, on
+CPUs, blocks of queries attend to the keys that any of them reaches: S (block + 2 radius) pairs at
+most instead of S^2.
 """
 
 from __future__ import annotations
@@ -39,10 +33,7 @@ def mask_padding_keys(
 
 
 def softmax(scores: Float[Tensor, "B H S T"]) -> Float[Tensor, "B H S T"]:
-    """Softmax over the keys.
-
-    In bf16 on a CPU torch's takes 2 to 6 times as long if rows are not a multiple of 32.
-    """
+    """Softmax over the keys; torch's in bf16 on a CPU is slow if rows are not a multiple of 32."""
     if scores.dtype == torch.bfloat16 and scores.device.type == "cpu" and scores.shape[-1] % 32:
         return scores.softmax(-1, dtype=torch.float32).to(scores.dtype)
     return scores.softmax(-1)

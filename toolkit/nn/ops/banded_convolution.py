@@ -1,11 +1,10 @@
 """Dynamic convolution (one kernel per position) as products with banded matrices.
 
-B batch   S positions   H heads   K head width   R taps, 2 * radius + 1   C positions of a block
+B batch S positions H heads K head width R taps, 2 * radius + 1 C positions of a block
 
-out_i = sum_m w_{i,m} v_{i+m} is the product of a matrix with R diagonals and the values. Cut into
-blocks of C rows, the matrix has C + 2 radius nonzero columns per block. This takes
-S (C + 2 radius) numbers per head instead of the S R K of unfolded values (Jiang et al. 2020 call
-their code "not well optimized"), and processors are fastest at products.
+out_i = sum_m w_{i,m} v_{i+m} is the product of a matrix with R diagonals and the values, cut into
+blocks of C rows with C + 2 radius columns: S (C + 2 radius) numbers per head instead of the S R K
+of unfolded values.
 """
 
 from __future__ import annotations
@@ -26,18 +25,14 @@ BLOCK = 32
 def dynamic_convolution(
     taps: Float[Tensor, "B H S R"], v: Float[Tensor, "B H S K"]
 ) -> Float[Tensor, "B H S K"]:
-    """out_i = sum_m taps_{i, m + radius} v_{i+m}, zeros beyond the ends.
-
-    Computed by `kernels.banded_convolution` on a GPU if Triton is installed.
-    """
+    """out_i = sum_m taps_{i, m + radius} v_{i+m}, zeros beyond the ends; by a kernel on a GPU."""
     if triton_runs(v.device, v.dtype):
         from toolkit.nn.ops.kernels.banded_convolution import triton_dynamic_convolution
 
         return triton_dynamic_convolution(taps, v)
     if torch.compiler.is_exporting() or not fast("banded_convolution"):
         return convolve_by_tap(taps, v)
-    out: Tensor = _BandedConvolution.apply(taps, v)
-    return out
+    return _BandedConvolution.apply(taps, v)
 
 
 def convolve_by_tap(

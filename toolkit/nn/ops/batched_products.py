@@ -66,8 +66,7 @@ def average_by_head(
     weights: Float[Tensor, "B H S T"], v: Float[Tensor, "B H T K"]
 ) -> Float[Tensor, "B S _"]:
     """sum_j w_ij v_j, all heads side by side."""
-    context: Tensor = _Average.apply(weights.to(v.dtype), v)
-    return context
+    return _Average.apply(weights.to(v.dtype), v)
 
 
 class _Average(torch.autograd.Function):

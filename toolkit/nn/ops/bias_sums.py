@@ -1,9 +1,8 @@
 """Gradients of biases on a GPU, from the kernel that computes those of the linear map's result.
 
-The gradient of the bias b in y = W x + b is that of y, summed over all rows. Torch reads it once
-more for this sum. Here the function that follows, GELU or LN(x + dropout(y)), is given b too: the
-kernel of its backward pass adds up the columns of the gradient that it writes. The values stay the
-same; where b is added, in the product, it has no gradient.
+The gradient of b in y = W x + b is that of y, summed over all rows, for which torch reads it once
+more. Here the kernel of what follows, GELU or LN(x + dropout(y)), adds up the columns of the
+gradient that it writes; where b is added, in the product, it has no gradient.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ def detach_bias(linear: Any, x: Float[Tensor, "*rows I"]) -> Float[Tensor, "*row
 
 def gelu(y: Float[Tensor, "*rows O"], bias: Float[Tensor, " O"]) -> Float[Tensor, "*rows O"]:
     """gelu(y), y the result of a linear map that had this bias, of which y has no gradient."""
-    result: Tensor = _Gelu.apply(y, bias)
-    return result
+    return _Gelu.apply(y, bias)
 
 
 class _Gelu(torch.autograd.Function):

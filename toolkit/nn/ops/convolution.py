@@ -19,15 +19,13 @@ from toolkit.nn.ops.kernels import triton_runs
 def relu_convolution(
     x: Float[Tensor, "G N L C"], filters: Float[Tensor, "G R C E"], bias: Float[Tensor, "G E"]
 ) -> Float[Tensor, "G N L E"]:
-    """relu(b + sum_m W_m x_{i+m}), |m| <= R // 2, zeros beyond the ends.
+    """relu(b + sum_m W_m x_{i+m}), |m| <= R // 2, zeros beyond the ends, in the dtype of x.
 
-    Each of G groups has separate filters; N sequences of length L, C channels in and E out. Filters
-    and bias are converted to the dtype of x.
+    Each of G groups has separate filters; N sequences of length L, C channels in and E out.
     """
     filters, bias = filters.to(x.dtype), bias.to(x.dtype)
     if fast("convolution"):
-        y: Tensor = _ReluConvolution.apply(x, filters, bias)
-        return y
+        return _ReluConvolution.apply(x, filters, bias)
     radius = filters.shape[1] // 2
     outputs = [
         F.conv1d(part.mT, of_group.permute(2, 1, 0), of_bias, padding=radius).relu().mT
@@ -93,10 +91,7 @@ def mask_padding(
 
 
 class DepthwiseConvolution(nn.Module):
-    """y_{i,c} = b_c + sum_m w_{c,m} x_{i+m,c}, |m| <= radius, zeros beyond the ends.
-
-    Computed by `kernels.depthwise` on a GPU if Triton is installed.
-    """
+    """y_{i,c} = b_c + sum_m w_{c,m} x_{i+m,c}, |m| <= radius, zeros beyond; a kernel on a GPU."""
 
     def __init__(self, width: int, radius: int, *, bias: bool = True) -> None:
         super().__init__()
@@ -140,9 +135,8 @@ def depthwise_conv1d(
 class SeparableConvolution(nn.Module):
     """U depthwise(x) + b: a convolution of each channel, then a mixture of channels.
 
-    As in ConvBERT's code, the depthwise stage has no bias and is initialized from a normal with
-    standard deviation 1 / taps, truncated at two deviations. With a bias, as in Chang et al. 2021,
-    it has torch's default initialization.
+    As in ConvBERT's code, the depthwise stage has no bias and begins with a normal of standard
+    deviation 1 / taps, truncated at two; with a bias (Chang et al. 2021), as torch's.
     """
 
     def __init__(self, width: int, out: int, radius: int, *, depthwise_bias: bool = False) -> None:

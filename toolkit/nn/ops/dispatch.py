@@ -80,14 +80,9 @@ def apply_in_eager_mode(function: type[torch.autograd.Function], *arguments: Any
 
 
 def apply_eagerly(function: type[torch.autograd.Function], *arguments: Any) -> Tensor:
-    """function.apply(*arguments), for functions that graphs cannot hold: views as other integers
-    fail there, and so does the backward pass of another operation.
-
-    What leaves graphs imports Dynamo, which takes a second that a run without compilation need not
-    wait.
+    """function.apply(*arguments), between graphs, which cannot hold views as other integers, or the
+    backward pass of another operation. Only what is compiled imports Dynamo, which takes a second.
     """
     if torch.compiler.is_compiling():
-        result: Tensor = apply_in_eager_mode(function, *arguments)
-    else:
-        result = function.apply(*arguments)
-    return result
+        return apply_in_eager_mode(function, *arguments)
+    return function.apply(*arguments)

@@ -1,11 +1,9 @@
 """Dropout (Srivastava et al. 2014) with fast random bits on CPUs.
 
-On a CPU torch draws bits one after another on one core, which at small widths costs as much as the
-rest of the layer. Here one number from torch's default generator seeds a counter, and SplitMix64's
-finalizer (Steele, Lea & Flood 2014, Fig. 16) turns each count into 64 bits, in vector operations
-on all cores. Torch's shifts keep the sign, which leaves the highest of the 64 bits at 0; each
-element has 16 bits and uses the 15 low ones. Activation checkpointing restores the default
-generator, so recomputed layers drop the same units.
+Torch draws bits one after another on one core, which at small widths costs as much as the rest of
+the layer. Here one number from its default generator seeds a counter, and SplitMix64's finalizer
+(Steele, Lea & Flood 2014, Fig. 16) turns each count into 64 bits, in vector operations on all
+cores. The highest bit is 0, since torch's shifts keep the sign; each element uses 15 bits.
 """
 
 from __future__ import annotations

@@ -50,11 +50,6 @@ class OffsetTables(NamedTuple):
         sizes = {table.shape[-1] for table in self if table is not None}
         return len(sizes) <= 1 and self.offsets <= MAX_TAPS
 
-    @property
-    def padded_offsets(self) -> int:
-        """Width of a tile of taps."""
-        return tile_size(self.offsets)
-
 
 def add_tables(tables: Sequence[OffsetTables | None]) -> OffsetTables | None:
     """Their sum; None if one is missing."""

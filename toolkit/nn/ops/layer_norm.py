@@ -1,8 +1,7 @@
 """LayerNorm and RMSNorm in autocast's precision on GPUs as on CPUs, and the residual in front.
 
-Of LN(x + dropout(y)), on a CPU one sum and one mask are saved for the backward pass. On a GPU
-dropout is drawn again in the backward pass instead of stored, and the sum is stored once
-(`kernels.add_norm`); torch's operations would read and write twice as much.
+Of LN(x + dropout(y)), one sum and one mask are saved for the backward pass on a CPU; on a GPU
+(`kernels.add_norm`) the sum, and dropout is drawn again.
 """
 
 from __future__ import annotations
@@ -42,11 +41,9 @@ def layer_norm(
     bias: Float[Tensor, " D"] | None,
     eps: float,
 ) -> Float[Tensor, "*shape D"]:
-    """LN(x) with statistics in fp32.
-
-    On a GPU autocast would convert x to fp32 and return fp32, and all that follows up to the next
-    product would take twice the memory. Its kernels require weights in the precision of x.
-    """
+    """LN(x) with statistics in fp32. On a GPU autocast would return fp32, and all that follows up
+    to the next product would take twice the memory; its kernels require weights in the precision of
+    x."""
     device = x.device.type
     if device in MIXES_PRECISIONS or not torch.is_autocast_enabled(device):
         return F.layer_norm(x, weight.shape, weight, bias, eps)

@@ -2,13 +2,11 @@
 
 weights = dropout(softmax(PReLU(W * [maps] + b)))
 
-B batch   S queries   T = S keys   H heads   C maps, in groups of one product each
+B batch S queries T = S keys H heads C maps, in groups of one product each
 
-The kernels of `kernels.mixed_attention` read maps where the products left them, with any strides,
-taps for instance without a copy, and write gradients where the products of the backward pass read
-them. Plain operations would copy every map into one tensor, and write six more of the size of the
-scores. FLOPs are those of the convolution; the backward pass mixes the maps again, which is not
-counted.
+The kernels of `kernels.mixed_attention` read maps where the products left them, taps for instance
+without a copy, and write gradients where the backward pass reads them. FLOPs are those of the
+convolution; the backward pass mixes the maps again, which is not counted.
 """
 
 from __future__ import annotations
@@ -126,11 +124,8 @@ def normalize_scores_backward(
     return launch_normalize_backward(scores, padding, seed, rate, gradients)
 
 
-@normalize_scores.register_fake
-@normalize_scores_backward.register_fake
-def allocate_weights(scores: Tensor, *rest: Tensor | float | None) -> Tensor:
-    """Shape of the attention weights or of their gradient, for compilers."""
-    return torch.empty_like(scores)
+for operation in (normalize_scores, normalize_scores_backward):
+    operation.register_fake(lambda scores, *rest: torch.empty_like(scores))
 
 
 class _MixedAttention(torch.autograd.Function):

@@ -27,7 +27,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils.flop_counter import register_flop_formula
 
 from toolkit.nn.ops.batched_products import multiply_batch
-from toolkit.nn.ops.kernel_inputs import OffsetTables, SentenceRows
+from toolkit.nn.ops.kernel_inputs import OffsetTables, SentenceRows, tile_size
 from toolkit.nn.ops.kernels import define, draw_seed, triton_runs
 
 MAX_HEAD_WIDTH = 128
@@ -35,15 +35,14 @@ MAX_HEAD_WIDTH = 128
 
 def kernel_runs(device: torch.device, dtype: torch.dtype, head_width: int) -> bool:
     """Whether `relative_attention` can be called by a model with parameters of a dtype."""
-    fits = head_width <= MAX_HEAD_WIDTH
-    return fits and triton_runs(device, dtype) and has_shared_memory(device)
+    runs = triton_runs(device, dtype) and has_shared_memory(device)
+    return runs and head_width <= MAX_HEAD_WIDTH
 
 
 @cache
 def has_shared_memory(device: torch.device) -> bool:
     """Whether blocks fit into that of a multiprocessor: GPUs before Ampere have 64 KiB or less."""
-    simulated = not torch.cuda.is_available()
-    return simulated or torch.cuda.get_device_capability(device) >= (8, 0)
+    return not torch.cuda.is_available() or torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def relative_attention(
@@ -55,11 +54,8 @@ def relative_attention(
     dropout: float,
     causal: bool = False,
 ) -> Float[Tensor, "N H K"]:
-    """The context of each row; 0 in rows outside of sentences.
-
-    If causal, keys are rows on the left of the query, whatever their position ids. Parts after the
-    first three have a gradient of 0.
-    """
+    """The context of each row; 0 in rows outside of sentences. If causal, keys are rows on the left
+    of the query, whatever their position ids. Parts after the first three have a gradient of 0."""
     seed = draw_seed(dropout, qkv.device)
     bias = None if tables.bias is None else tables.bias.float().contiguous()
     query, key = (None if t is None else t.contiguous() for t in tables[1:])
@@ -128,7 +124,7 @@ def allocate_backward(
     """Shapes of the backward results, for compilers."""
     rows, _, heads, _ = qkv.shape
     by_query, by_key = bias is not None or query is not None, key is not None
-    taps = heads, OffsetTables(bias, query, key).padded_offsets
+    taps = heads, tile_size(OffsetTables(bias, query, key).offsets)
     query_taps = qkv.new_empty(rows if by_query else 0, *taps)
     return qkv.new_empty(qkv.shape), query_taps, qkv.new_empty(rows if by_key else 0, *taps)
 
@@ -150,18 +146,12 @@ def differentiate(ctx: Any, gradient: Tensor | None, _: None) -> tuple[Tensor | 
     grad_qkv, query_taps, key_taps = _attention_backward(
         gradient.contiguous(), out, logsumexp, *tensors, *ctx.numbers
     )
+    grad_bias = None
+    if bias is not None:
+        grad_bias = query_taps.sum(0, dtype=torch.float32)[:, : bias.shape[-1]].to(bias.dtype)
     grad_query = grad_table(qkv[:, 0], query_taps, query)
     grad_key = grad_table(qkv[:, 1], key_taps, key)
-    return grad_qkv, grad_bias(query_taps, bias), grad_query, grad_key, *none[4:]
-
-
-def grad_bias(
-    taps: Float[Tensor, "n H _"], bias: Float[Tensor, "H R"] | None
-) -> Float[Tensor, "H R"] | None:
-    """sum_n taps_n."""
-    if bias is None:
-        return None
-    return taps.sum(0, dtype=torch.float32)[:, : bias.shape[-1]].to(bias.dtype)
+    return grad_qkv, grad_bias, grad_query, grad_key, *none[4:]
 
 
 def grad_table(

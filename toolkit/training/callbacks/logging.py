@@ -36,10 +36,8 @@ HOST_BOUND = 0.9
 
 
 class MetricsLogger:
-    """Logs the training metrics every N updates and after the last one.
-
-    The console shows the first updates, too: whoever started the run wants to see that it works.
-    """
+    """Logs the training metrics every N updates and after the last one; the console also shows the
+    first updates, so that one sees that the run works."""
 
     def __init__(
         self,
@@ -92,8 +90,8 @@ class MetricsLogger:
         launched = trainer.busy_seconds - start
         trainer.wait_for_device()
         self.launch_rates.append(launched / max(1e-9, trainer.busy_seconds - start))
-        told = len(self.launch_rates) != 2 or not trainer.world.is_main
-        if not told and min(self.launch_rates) > HOST_BOUND:
+        second = len(self.launch_rates) == 2 and trainer.world.is_main
+        if second and min(self.launch_rates) > HOST_BOUND:
             self.print_message(
                 f"the GPU waits for the CPU, which takes {self.launch_rates[-1]:.0%} of an "
                 f"update's time to launch it: raise --max-tokens, or use --cuda-graph auto"
@@ -292,12 +290,9 @@ def peak_flops_per_second(device: torch.device, precision: str) -> float | None:
 
 
 def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:
-    """FLOPs of an update with this batch: three times those of its forward pass.
-
-    The backward pass multiplies by the weights and by the inputs, twice the forward's work
-    (Kaplan et al. 2020, section 2.1). With frozen parameters it is what they leave of it. Only
-    matrix products and convolutions are counted.
-    """
+    """FLOPs of an update with this batch, of matrix products and convolutions only: three times
+    those of its forward pass, since the backward pass multiplies by the weights and by the inputs
+    (Kaplan et al. 2020, section 2.1). With frozen parameters it is what they leave of it."""
     has_frozen = not all(p.requires_grad for p in learner.parameters())
     with torch.no_grad(), FlopCounter() as counter:
         learner(to_device(batch, device, packs=learner.encoder.uses_packing))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Int
@@ -35,14 +36,10 @@ def is_finite(value: object) -> bool:
     )
 
 
-def check_into(findings: list[str], what: str) -> Callable[[object], None]:
-    """A hook that adds `what` to the findings if its value is not finite."""
-
-    def hook(value: object) -> None:
-        if not is_finite(value):
-            findings.append(what)
-
-    return hook
+def check_into(findings: list[str], what: str, value: object) -> None:
+    """Add `what` to the findings if its value is not finite."""
+    if not is_finite(value):
+        findings.append(what)
 
 
 def find_first_non_finite(
@@ -52,22 +49,20 @@ def find_first_non_finite(
     learner, scale = accumulator.learner, accumulator.precision.loss_scale
     findings: list[str] = []
 
-    def watch(what: str) -> Callable[[nn.Module, object, object], None]:
-        def hook(module: nn.Module, inputs: object, outputs: object) -> None:
-            check_into(findings, f"the output of {what}")(outputs)
-            for output in collect_tensors(outputs):
-                if output.requires_grad:
-                    at = f"the gradient at the output of {what}"
-                    output.register_hook(check_into(findings, at))
-
-        return hook
+    def watch(what: str, module: nn.Module, inputs: object, outputs: object) -> None:
+        check_into(findings, f"the output of {what}", outputs)
+        at = f"the gradient at the output of {what}"
+        for output in collect_tensors(outputs):
+            if output.requires_grad:
+                output.register_hook(partial(check_into, findings, at))
 
     hooks: list[RemovableHandle] = []
     for name, module in [*learner.named_modules(), ("the criterion", accumulator.criterion)]:
         what = f"{name or 'the learner'} ({type(module).__name__})"
-        hooks.append(module.register_forward_hook(watch(what)))
+        hooks.append(module.register_forward_hook(partial(watch, what)))
     named = [(name, p) for name, p in learner.named_parameters() if p.requires_grad]
-    hooks += [p.register_hook(check_into(findings, f"the gradient of {n}")) for n, p in named]
+    for name, p in named:
+        hooks.append(p.register_hook(partial(check_into, findings, f"the gradient of {name}")))
     try:
         factors = accumulator.loss_factors(weights)
         loss, _ = accumulator.compute_loss(learner, accumulator.to_device(batch), factors)
@@ -102,11 +97,8 @@ def first_on_any_rank(world: World, finding: str) -> str:
 
 
 class NonFiniteGuard:
-    """Ends training with a diagnosis if the gradient is not finite for too long.
-
-    That is ten consecutive updates; in fp16, where each such update halves the loss scale, it is
-    when the scale falls below MIN_LOSS_SCALE.
-    """
+    """Ends training with a diagnosis after ten consecutive updates without a finite gradient; in
+    fp16, where each halves the loss scale, when it falls below MIN_LOSS_SCALE."""
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer, self.streak = trainer, torch.zeros((), device=trainer.world.device)
@@ -148,10 +140,7 @@ class SkippedUpdateReporter:
     """Writes an event `skipped_update` or `split_update` with the micro-batches and examples."""
 
     def __init__(
-        self,
-        trainer: Trainer,
-        sink: Sink | None,
-        example_ids: Callable[[int, int], Iterable[int]],
+        self, trainer: Trainer, sink: Sink | None, example_ids: Callable[[int, int], Iterable[int]]
     ) -> None:
         """`example_ids` maps epoch and index of a micro-batch to its examples."""
         self.trainer, self.world, self.sink = trainer, trainer.world, sink

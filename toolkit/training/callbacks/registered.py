@@ -27,10 +27,8 @@ class CallbackContext(NamedTuple):
     """None on all ranks but the main one."""
 
     def log(self, **values: EventValue) -> None:
-        """Write an event with the callback's name to metrics.jsonl and to dashboards.
-
-        It has the number of updates done. `text` is also printed.
-        """
+        """Write an event with the callback's name and the number of updates done to metrics.jsonl
+        and to dashboards; `text` is also printed."""
         if self.sink:
             self.sink.write(self.name, {"update": self.trainer.progress.update, **values})
 

@@ -41,8 +41,7 @@ def count_total_updates(
 ) -> int:
     """The updates that max_update, max_epoch and max_words allow, whichever is reached first.
 
-    `micro_batches` is their number in an epoch. Updates that are done count as they are, even if
-    they were done with other ranks or accumulation.
+    `micro_batches` is their number in an epoch. Updates that are done count as they are.
     """
     if c.max_update is None and c.max_epoch is None and c.word_limit is None:
         raise ToolkitError(
@@ -127,10 +126,8 @@ def count_epochs(
 
 
 class StoppingCriteria:
-    """Stops a run after a maximum time, or when the learning rate falls to a minimum.
-
-    The time includes validation and saving, and the time before resuming.
-    """
+    """Stops a run after a maximum time, with validation, saving and the time before resuming, or
+    when the learning rate falls to a minimum."""
 
     def __init__(
         self, trainer: Trainer, c: TrainingConfig, clock: Callable[[], float] = monotonic
@@ -181,9 +178,7 @@ SIGNALS = known_signals("SIGTERM", "SIGINT", "SIGUSR1")
 @contextmanager
 def listen_for_signals(request_stop: Callable[[], None]) -> Iterator[list[int]]:
     """Call `request_stop` at the first signal in the block; yields the numbers received so far.
-
-    Only the main thread can handle signals; in others this does nothing.
-    """
+    Only the main thread can handle signals; in others this does nothing."""
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield received

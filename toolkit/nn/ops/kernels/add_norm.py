@@ -8,12 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from toolkit.nn.ops.kernels.dropout import (
-    draw_row_bits,
-    drop,
-    dropout_numbers,
-    keep_weights,
-)
+from toolkit.nn.ops.kernels.dropout import draw_row_bits, drop, dropout_numbers, keep_weights
 
 NUMBERS = 2048
 """Numbers of each tensor that a program holds at a time, or those of one row."""

@@ -8,7 +8,7 @@ their values and, for each key, ds by the offset of the query.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, no_type_check
+from typing import Any, no_type_check
 
 import torch
 import triton
@@ -170,36 +170,28 @@ Arguments = tuple[Any, ...]
 """Of the registered operation."""
 
 
-class Blocks(NamedTuple):
-    """Rows of a program, other rows that it reads at a time, its warps, and blocks in flight."""
-
-    own: int
-    others: int
-    warps: int
-    stages: int
-
-
 def choose_blocks(
     kernel: Any, padded_width: int, element_size: int, *, has_key_table: bool
-) -> Blocks:
-    """Large blocks whose numbers fit into the registers of sm_90."""
+) -> dict[str, int]:
+    """Rows of a program, other rows that it reads at a time, its warps, and blocks in flight; as
+    large as the registers of sm_90 allow."""
     own = 32 if element_size == 4 else 64
     if kernel is differentiate_keys:
-        return Blocks(own, 32, warps=8 if has_key_table else 4, stages=2)
+        warps = 8 if has_key_table else 4
+        return {"OWN": own, "OTHERS": 32, "num_warps": warps, "num_stages": 2}
     wide = own == 64 and kernel is attend_forward and padded_width <= 64
-    return Blocks(own, 64 if wide else 32, warps=4, stages=3)
+    return {"OWN": own, "OTHERS": 64 if wide else 32, "num_warps": 4, "num_stages": 3}
 
 
 def constants(qkv: Tensor, tables: OffsetTables, *, causal: bool) -> dict[str, Any]:
     """Arguments that are compiled into a kernel."""
     _, parts, heads, width = qkv.shape
     precision = "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
+    shared = [table is not None and len(table) == 1 for table in tables[1:]]
     return {
         **{"PARTS": parts, "H": heads, "WIDTH": width, "PADDED": tile_size(width)},
-        **{"R": tables.offsets, "RP": tables.padded_offsets},
-        "QUERY_SHARED": tables.query is not None and len(tables.query) == 1,
-        "KEY_SHARED": tables.key is not None and len(tables.key) == 1,
-        **{"CAUSAL": causal, "PRECISION": precision},
+        **{"R": tables.offsets, "RP": tile_size(tables.offsets), "PRECISION": precision},
+        **{"QUERY_SHARED": shared[0], "KEY_SHARED": shared[1], "CAUSAL": causal},
     }
 
 
@@ -208,15 +200,14 @@ def launch(kernel: Any, others: Arguments, arguments: Arguments, results: Argume
     qkv, bias, query, key, starts, *_, max_length, scale, dropout, causal, _ = arguments
     sizes = tile_size(qkv.shape[3]), qkv.element_size()
     blocks = choose_blocks(kernel, *sizes, has_key_table=key is not None)
-    count = triton.cdiv(max_length, blocks.own)
+    count = triton.cdiv(max_length, blocks["OWN"])
     if not count * len(starts):
         return
     kernel[(count * len(starts) * qkv.shape[2],)](
         *(*others, *arguments[:8], *results),
         *(count, scale, *dropout_numbers(dropout)),
         **constants(qkv, OffsetTables(bias, query, key), causal=causal),
-        **{"OWN": blocks.own, "OTHERS": blocks.others},
-        **{"num_warps": blocks.warps, "num_stages": blocks.stages},
+        **blocks,
     )
 
 

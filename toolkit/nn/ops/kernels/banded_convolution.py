@@ -1,11 +1,9 @@
 """Dynamic convolution (one kernel per position) as Triton kernels for GPUs, registered operations.
 
-B batch   S positions   H heads   K head width   R taps, 2 * radius + 1   N = B H
+B batch S positions H heads K head width R taps, 2 * radius + 1 N = B H
 
 Each program computes a few rows of one head with sums in fp32. Nothing is unfolded; values are read
-R times, mostly from the cache. The result is that of `toolkit/nn/ops/banded_convolution.py`; a test
-compares the two on a GPU. Tracers, compilers and counters of operations see each launch as one
-operation.
+R times, mostly from the cache.
 """
 
 from __future__ import annotations
@@ -29,23 +27,15 @@ def triton_dynamic_convolution(
     taps: Float[Tensor, "B H S R"], v: Float[Tensor, "B H S K"]
 ) -> Float[Tensor, "B H S K"]:
     """out_i = sum_m taps_{i, m + radius} v_{i+m}, zeros beyond the ends."""
-    out: Tensor = convolve(taps.contiguous(), v.contiguous())
-    return out
+    return convolve(taps.contiguous(), v.contiguous())
 
 
 @triton.jit
 @no_type_check  # Triton compiles the source, so the function must not be wrapped
 def _convolve(
-    taps,
-    v,
-    out,
-    length,
-    width,
-    TAPS: tl.constexpr,
-    TRANSPOSED: tl.constexpr,
-    ROWS: tl.constexpr,
-    WIDTH: tl.constexpr,
-):
+    taps, v, out, length, width,
+    TAPS: tl.constexpr, TRANSPOSED: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
     """out_i = sum_m taps_{i,m} v_{i+m}; transposed, out_j = sum_m taps_{j-m,m} v_{j-m}."""
     head = tl.program_id(0).to(tl.int64) * length
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
@@ -114,11 +104,8 @@ def correlate(g: Tensor, v: Tensor, taps: int) -> Tensor:
     return out
 
 
-@convolve.register_fake
-@convolve_transposed.register_fake
-def allocate_values(taps: Tensor, v: Tensor) -> Tensor:
-    """Shape of the convolved values, for compilers."""
-    return torch.empty_like(v)
+for convolution in (convolve, convolve_transposed):
+    convolution.register_fake(lambda taps, v: torch.empty_like(v))
 
 
 @correlate.register_fake

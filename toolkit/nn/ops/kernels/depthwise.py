@@ -31,8 +31,7 @@ def triton_depthwise_convolution(
     x: Float[Tensor, "B S D"], weight: Float[Tensor, "D 1 R"], bias: Float[Tensor, " D"] | None
 ) -> Float[Tensor, "B S D"]:
     """y_s = sum_r weight_r x_(s+r) + bias by channel, with zeros beyond both ends."""
-    y: Tensor = convolve(x.contiguous(), weight.contiguous(), bias)
-    return y
+    return convolve(x.contiguous(), weight.contiguous(), bias)
 
 
 @triton.jit
@@ -109,10 +108,7 @@ def correlate(gradient: Tensor, x: Tensor, taps: int) -> Tensor:
     return sums
 
 
-@convolve.register_fake
-def allocate_like(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Shape of the result, for compilers."""
-    return torch.empty_like(x)
+convolve.register_fake(lambda x, weight, bias: torch.empty_like(x))
 
 
 @correlate.register_fake

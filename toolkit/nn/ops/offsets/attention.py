@@ -1,13 +1,11 @@
 """Attention with products by offset and values by offset, for CPUs.
 
-B batch   S positions, of queries and keys   H heads   O offsets, 2 S - 1   K head width
+B batch S positions, of queries and keys H heads O offsets, 2 S - 1 K head width
 
-Products have a vector for each offset. A block of rows needs the vectors of S + BLOCK - 1 offsets,
-not of all 2 S - 1, and its taps stay in the cache. The scores of queries are rows of taps, each one
-tap further left (Huang et al. 2019, section 3.4.1); those of keys are columns.
-
-The scores are written once: the products by offset first, then the content is added by its product.
-The weights are kept once; the plain form is `SoftmaxMap.forward`.
+A block of rows needs the vectors of S + BLOCK - 1 offsets, and its taps stay in the cache. The
+scores of queries are rows of taps, each one tap further left (Huang et al. 2019, section 3.4.1);
+those of keys are columns. Products by offset are written first, then the content is added. The
+plain form is `SoftmaxMap.forward`.
 """
 
 from __future__ import annotations

@@ -23,8 +23,7 @@ LinearMap = Callable[[Tensor], Tensor]
 
 def apply_linear(x: Tensor, function: LinearMap, transpose: LinearMap) -> Tensor:
     """function(x) of a linear function, whose gradient is its transpose."""
-    y: Tensor = _Linear.apply(x, function, transpose)
-    return y
+    return _Linear.apply(x, function, transpose)
 
 
 class _Linear(torch.autograd.Function):
@@ -56,11 +55,8 @@ def sum_diagonals(scores: Float[Tensor, "B H S S"], radius: int) -> Float[Tensor
 
 
 def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
-    """A view of the taps, out[.., i, j] = taps[.., i, j - i + r], for r = (R - 1) // 2 >= S - 1.
-
-    In each next row the same offset is one column further left (Huang et al. 2019, section 3.4.1,
-    who copy).
-    """
+    """A view of the taps, out[.., i, j] = taps[.., i, j - i + r], for r = (R - 1) // 2 >= S - 1: in
+    each next row the same offset is one column further left (Huang et al. 2019, section 3.4.1)."""
     length, count = taps.shape[-2:]
     if length == 1:
         return taps.narrow(-1, count // 2, 1)
@@ -74,10 +70,8 @@ def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
 
 
 def skew_by_views(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
-    """`skew` as a chain of views, since compilers do not follow `as_strided`.
-
-    Outside of them its backward pass takes up to 1.4 times as long on a CPU.
-    """
+    """`skew` as a chain of views, since compilers do not follow `as_strided`; slower outside of
+    them."""
     length, count = taps.shape[-2:]
     start = (count - 1) // 2
     flat = taps.flatten(-2)[..., start : start + length * (count - 1)]

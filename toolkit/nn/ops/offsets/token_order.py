@@ -70,17 +70,15 @@ def first_true_indices(mask: Bool[Tensor, "b n"], *, every: bool) -> Int[Tensor,
 def scatter_by_position(
     taps: Float[Tensor, "B H S R"], ids: Int[Tensor, "B S"], m: MovedTokens
 ) -> Float[Tensor, "B H S T"]:
-    """out[b, h, i, j] = taps[b, h, i, p_j - p_i + r], ids p from 0 to P - 1,
-    r = (R - 1) // 2 >= P - 1.
+    """out[b, h, i, j] = taps[b, h, i, p_j - p_i + r], ids p from 0 to P - 1, r = (R - 1) // 2 >= P
+    - 1.
 
-    The scores of keys in order are a window of row i that starts at r - p_i. The columns of moved
-    keys are gathered separately; gradients of keys at the same position are added by a matrix
-    product, in a fixed order.
+    The scores of keys in order are a window of row i that starts at r - p_i; those of moved keys
+    are gathered. Gradients of keys at the same position are added by a product, in a fixed order.
     """
     if taps.device.type == "cpu":  # Inductor simplifies its indices for a CPU without end
         return apply_eagerly(_ScatterByPosition, taps, ids, m)
-    scores: Tensor = _ScatterByPosition.apply(taps, ids, m)
-    return scores
+    return _ScatterByPosition.apply(taps, ids, m)
 
 
 class _ScatterByPosition(torch.autograd.Function):
@@ -136,10 +134,8 @@ def scatter_by_index(out: Tensor, axis: int, indices: Int[Tensor, "b N"], values
 def skewed_zeros(
     like: Tensor, shape: Sequence[int], heads_outermost: bool, first: int
 ) -> tuple[Float[Tensor, "B H S R"], Float[Tensor, "B H S P"]]:
-    """Taps of 0, and a view of them by position for rows at positions `first`, `first` + 1, ...
-
-    A chain of views, since compilers do not follow writes through `as_strided`.
-    """
+    """Taps of 0, and a view of them by position for rows at positions `first`, `first` + 1, ...: a
+    chain of views, since compilers do not follow writes through `as_strided`."""
     batch, heads, length, count = shape
     radius, used = (count - 1) // 2, length * count
     start, windows = radius - first, length * (count - 1)
