@@ -66,6 +66,8 @@ def test_tokenizer_json_is_learned_loses_nothing_and_is_accepted_as_it_is(folder
     for number, path in enumerate([bare, bare / "tokenizer.json"]):
         again = folder_of(f"again{number}", tokenizer_from=str(path))
         assert again.fingerprint == first.fingerprint
+    (bare / "tokenizer_config.json").write_text('{"pad_token": "[SEP]"}')  # as of GPT-like models
+    assert folder_of("padded", tokenizer_from=str(bare)).vocabulary.pad == first.vocabulary.sep
 
 
 def test_missing_special_tokens_are_named(folder_of):

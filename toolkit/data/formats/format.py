@@ -178,11 +178,7 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
                     writers[split][name].add(*column, block.starts_document)
                 counts[split].update(block.counts)
         self.check_written(
-            {
-                split
-                for split, its in writers.items()
-                if any(writer.items for writer in its.values())
-            }
+            [*splits], {s for s, its in writers.items() if any(it.items for it in its.values())}
         )
         return {
             split: {
@@ -193,10 +189,11 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
             for split, its in writers.items()
         }
 
-    def check_written(self, splits: Container[str]) -> None:
-        """Raise unless these splits with items are all that were asked for."""
-        for split, files in self.config.inputs.items():
-            if split not in splits:
+    def check_written(self, read: Sequence[str], filled: Container[str]) -> None:
+        """Raise unless all splits that were read are filled with items."""
+        for split in read:
+            if split not in filled:
+                files = self.config.inputs.get(split) or self.config.trainpref
                 raise ToolkitError(f"{split}pref {files} has nothing to write. Give other files.")
 
     def split_metadata(self, content: Content) -> JsonObject:

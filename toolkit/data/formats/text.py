@@ -283,10 +283,10 @@ class TextFormat(Format[TextParts, Tokenizer]):
         entries = super().write(splits, job)
         return {split: entries[split] for split in SPLITS if split in entries}
 
-    def check_written(self, splits: Container[str]) -> None:
-        super().check_written(splits)
+    def check_written(self, read: Sequence[str], filled: Container[str]) -> None:
+        super().check_written(read, filled)
         for split, fraction in self.held_out.items():
-            if fraction and split not in splits:
+            if fraction and split not in filled:
                 unit = self.options.segment_by
                 choices = [f"raise --{split}-fraction", f"give --{split}pref"]
                 choices += ["choose --segment-by sentences"] * (unit != "sentences")

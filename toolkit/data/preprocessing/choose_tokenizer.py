@@ -42,7 +42,7 @@ TEXT_FILE = "text.txt"
 def choose_tokenizer(config: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
     """The tokenizer that an option names, or one trained on the text."""
     if (given := load_given_tokenizer(config)) is not None:
-        if given.vocabulary.pad in (given.vocabulary.cls, given.vocabulary.sep):
+        if given.vocabulary.cls == given.vocabulary.pad:  # as without special tokens
             raise ToolkitError(
                 f"the vocabulary must have [CLS], [SEP] and [MASK], but that of "
                 f"{config.tokenizer_from} has none. Name another with --tokenizer-from, or leave "
@@ -109,8 +109,7 @@ def _train_pieces(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> 
         "character_coverage": c.character_coverage,
     }
     if not is_word_piece:
-        options["algorithm"] = c.sentencepiece_type
-        options["split_digit_commas"] = c.split_digit_commas
+        options |= {"algorithm": c.sentencepiece_type, "split_digit_commas": c.split_digit_commas}
     train: Callable[..., Tokenizer] = resolve_name(TRAINERS[c.tokenizer_kind])
     tokenizer = train(items, **options)
     pieces = len(tokenizer.vocabulary) - 4 - is_word_piece  # special ones; [UNK] is one of them

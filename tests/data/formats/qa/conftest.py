@@ -62,9 +62,7 @@ def folder(write_files, tmp_path):
         given = {}
         for split, content in (("train", train), ("valid", valid), ("test", test)):
             if content is not None:
-                ending = (
-                    "csv" if format_name == "swag" else "json" if format_name == "squad" else "txt"
-                )
+                ending = {"swag": "csv", "squad": "json"}.get(format_name, "txt")
                 given[f"{split}pref"] = str(write_files(f"{name}-{split}.{ending}", content))
         given |= {"destdir": str(tmp_path / name), "overwrite": True, "workers": 1}
         preprocess(

@@ -145,6 +145,13 @@ def test_test_questions_need_no_answers_but_none_may_be_left_out(folder):
         folder(make_squad(FOUNDER), test=make_squad(BARE, {"id": "x"}), on_malformed="skip")
 
 
+def test_split_without_questions_is_named_even_if_a_folder_stands_for_it(folder, write_files):
+    given = write_files("squad/train-v2.0.json", SQUAD).parent
+    write_files("squad/dev-v2.0.json", '{"data": []}')
+    with pytest.raises(ToolkitError, match=r"validpref .*squad has nothing to write"):
+        folder(None, trainpref=str(given))
+
+
 def test_answers_that_tokens_do_not_recover_are_listed(folder, tmp_path, capsys):
     folder(SQUAD, json=str(tmp_path / "report.jsonl"))
     assert "2 of 4 (50.00%)" in (output := capsys.readouterr().out)
@@ -196,6 +203,7 @@ def names(format_name, **given):
 def test_folder_stands_for_the_files_of_all_splits(write_files, tmp_path):
     for name in ("squad/train-v2.0.json", "squad/dev-v2.0.json", "swag/train.csv", "swag/val.csv"):
         write_files(name, "x")
+    write_files("swag/val_full.csv", "of other columns")
     found = names("squad", trainpref=tmp_path / "squad")
     assert found == {"train": ["train-v2.0.json"], "valid": ["dev-v2.0.json"]}
     assert names("swag", trainpref=tmp_path / "swag")["valid"] == ["val.csv"]

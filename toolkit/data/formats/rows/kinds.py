@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, zip_longest
+from itertools import chain, groupby, product, zip_longest
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, ClassVar
@@ -41,6 +41,7 @@ from toolkit.data.formats.tagging.format import TaggingFormat
 from toolkit.data.formats.tagging.tokenizer import TaggingTokenizer
 from toolkit.data.formats.tagging.treebanks import MISSING_TAG, TaggedFile, TaggedSentence
 from toolkit.data.preprocessing.choose_tokenizer import choose_tokenizer_for_texts
+from toolkit.data.preprocessing.input_files import list_benchmark_files
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.raw_items import (
     Fields,
@@ -144,9 +145,7 @@ class TaggedRows(LabeledRows[list[TaggedFile], TaggingTokenizer], TaggingFormat)
         labeled = any(tag != MISSING_TAG for sentence in sentences for tag in sentence.tags)
         check_malformed(problems, self.options.on_malformed, labeled=labeled)
         self.left_out[self.split] += problems
-        if sentences:
-            last = sentences.pop()
-            sentences.append(last._replace(source=last.source + b"\n"))
+        sentences[-1:] = [last._replace(source=last.source + b"\n") for last in sentences[-1:]]
         return iter(sentences)
 
 
@@ -245,8 +244,11 @@ class ChoiceRows(QuestionRows, multiple_choice.MultipleChoiceFormat):
 @register_format("swag", MalformedOptions())
 def build_swag_format(options: MalformedOptions, config: PreprocessConfig) -> ChoiceRows:
     """SWAG's csv: rows with sent1, sent2, ending0, ending1, ..., label."""
+    names = {"train": ("train.csv",), "valid": ("val.csv",), "test": ("test.csv",)}
+    files = list_benchmark_files(config.inputs, names).items()
+    inputs: Any = {f"{split}pref": ",".join(map(str, paths)) for split, paths in files}
     rows = RowsConfig(label_type="option", on_malformed=options.on_malformed)
-    return ChoiceRows(rows, config)
+    return ChoiceRows(rows, replace(config, **inputs))
 
 
 class AnswerRows(QuestionRows, squad.SquadFormat):
@@ -294,9 +296,8 @@ def merge_passages(passages: Iterable[Passage]) -> list[Passage]:
     """One passage for the questions of consecutive rows with the same text."""
     merged = []
     for text, group in groupby(passages, lambda passage: passage.text):
-        same = list(group)
-        questions = [question for it in same for question in it.questions]
-        merged.append(Passage(text, questions, [choice for it in same for choice in it.choices]))
+        questions, choices = zip(*((it.questions, it.choices) for it in group), strict=True)
+        merged.append(Passage(text, [*chain(*questions)], [*chain(*choices)]))
     return merged
 
 
@@ -341,10 +342,9 @@ class TranslatedRows(LabeledRows[list[FilePair], ParallelTokenizer], ParallelFor
         pool: WorkerPool,
         config: PreprocessConfig,
     ) -> Tokenizer:
-        rows = ((side, files) for files in pairs for side in sides)
         texts = (
             it[2] if side else it[1]
-            for side, files in rows
+            for files, side in product(pairs, sides)
             for it in self.read_pairs("train", files)
         )
         return choose_tokenizer_for_texts(config, texts, folder, pool)
