@@ -81,7 +81,7 @@ class Broadcast(World):
 
 def test_read_requests_broadcasts_lines_of_the_first_rank():
     lines = [b"ab\r\n", b"", b"c\xff\n", b"defg"]
-    expected = list(read_requests(lines, Echo(), World(), 2))
+    expected = list(read_requests(iter(lines), Echo(), World(), 2))
     assert list(read_requests(iter(lines), Echo(), Broadcast(size=2), 2)) == expected
     assert [item.number for item in expected] == [1, 2, 3, 4]
     assert expected[2].note == "not UTF-8 at byte 2"

@@ -258,12 +258,10 @@ class GroupAccuracy(NamedTuple):
     chance: float = 50.0
 
 
-Panels = Mapping[str, Mapping[str, GroupAccuracy]]
-"""Group of paradigms -> model -> its accuracy; all groups have the same models."""
-
-
-def draw_panels(panels: Panels, labels: Mapping[str, str], c: PairPlotConfig) -> Figure:
-    """One panel per group with a common scale, models from top to bottom."""
+def draw_panels(
+    panels: Mapping[str, Mapping[str, GroupAccuracy]], labels: Mapping[str, str], c: PairPlotConfig
+) -> Figure:
+    """One panel per group with a common scale, its models from top to bottom, in all the same."""
     first = next(iter(panels.values()))
     models = [labels[name] for name in first]
     fig, axes = new_panels([labels[name] for name in panels], models, c)

@@ -194,9 +194,12 @@ def next_command(loaded: LoadedConfig) -> str:
                 return ""
             if sweep.seeds or sweep.grid:
                 return f"toolkit-plot curve {folder}"
-            return use_of_model(run.task.name, folder) or (
-                f"toolkit-validate {shlex.join(run.data.dirs)} --path {folder}"
-            )
+            factory = TASKS[run.task.name].factory
+            if factory.generation_mode:
+                return f"toolkit-generate {factory.generation_mode} --path {folder}"
+            if hasattr(factory, "predictor"):
+                return f"toolkit-predict --path {folder} --input FILE"
+            return f"toolkit-validate {shlex.join(run.data.dirs)} --path {folder}"
         case AverageConfig(output=folder):
             return f"toolkit-validate DATA --path {shlex.quote(folder)}"
         case ImportConfig(paths=[_, folder]):
@@ -205,12 +208,3 @@ def next_command(loaded: LoadedConfig) -> str:
                 f"--destdir data"
             )
     return ""
-
-
-def use_of_model(task: str, folder: str) -> str:
-    """The command that applies a model to text; empty if none does."""
-    factory = TASKS[task].factory
-    if factory.generation_mode:
-        return f"toolkit-generate {factory.generation_mode} --path {folder}"
-    predicts = hasattr(factory, "predictor")
-    return f"toolkit-predict --path {folder} --input FILE" if predicts else ""

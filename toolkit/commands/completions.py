@@ -95,8 +95,10 @@ def read_parts(
                 items[part.name] = read_reading_times(part.config.files, measures)
                 continue
             found, remarks = read_sets(part.config.files, c.limit)
-            if c.task == MINIMAL_PAIRS_TASK:
-                check_pairs(found)
+            for item in found if c.task == MINIMAL_PAIRS_TASK else ():
+                if len(item.options) != 2 or any(item.prefixes) or item.rating is not None:
+                    problem = "a minimal pair is two sentences, but this is another kind of item."
+                    raise_at_line(item.file, item.line, f"{problem} Choose --task completions.")
             for remark in remarks if world.is_main else ():
                 output.print_line(remark)
             items[part.name] = found
@@ -174,18 +176,6 @@ def leave_out(part: Part, world: World, output: Output) -> Iterator[None]:
             raise
         if world.is_main:
             output.print_line(f"{part.name} is left out: {describe_error(error)}")
-
-
-def check_pairs(items: Sequence[Item]) -> None:
-    """Minimal pairs are two whole sentences."""
-    for item in items:
-        if len(item.options) != 2 or any(item.prefixes) or item.rating is not None:
-            raise_at_line(
-                item.file,
-                item.line,
-                "a minimal pair is two sentences, but this is another kind of item. Choose --task "
-                "completions.",
-            )
 
 
 def evaluate_on_items(
@@ -393,11 +383,9 @@ def score_items(
 ) -> FloatArray:
     """What `TextScorer.score` gives all options. Each rank computes some of the chunks."""
     found = torch.zeros(2, len(texts), dtype=torch.float64)
-    chunks = list(cut_chunks(items, texts))
-    for index, (start, end, count) in enumerate(chunks):
-        if index % world.size == world.rank:
-            found[:, start:end] = torch.from_numpy(scorer.score(texts[start:end]))
-            progress.advance(min(count * world.size, len(items) - progress.done))
+    for start, end, count in list(cut_chunks(items, texts))[world.rank :: world.size]:
+        found[:, start:end] = torch.from_numpy(scorer.score(texts[start:end]))
+        progress.advance(min(count * world.size, len(items) - progress.done))
     results: FloatArray = world.all_reduce(found).numpy()
     return results
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -123,26 +123,21 @@ def load_requests(
     with open_input(c.input, f"Type one {unit} per line") as lines:
         interactive = world.is_main and world.size == 1 and lines.isatty()
         size = 1 if interactive else c.buffer_size
-        yield read_requests(lines, generator, world, c.buffer_size), size, None
+        yield read_requests(lines, generator, world, size), size, None
 
 
 def read_requests(
-    lines: Iterable[bytes], generator: TextGenerator, world: World, size: int
+    lines: Iterator[bytes], generator: TextGenerator, world: World, size: int
 ) -> Iterator[GenerationRequest]:
-    """One request per line; the first rank reads for all."""
-    if world.size == 1:
-        for number, line in enumerate(lines, 1):
-            yield generator.read_line(number, line)
-        return
-    start = 1
+    """One request per line; the first rank reads for all, this many lines at a time."""
+    numbers = count(1)
     while True:
         buffer = list(islice(lines, size)) if world.is_main else []
         hex_lines = json.loads(world.broadcast(json.dumps([line.hex() for line in buffer])))
-        for number, line in enumerate(hex_lines, start):
-            yield generator.read_line(number, bytes.fromhex(line))
-        start += len(hex_lines)
         if not hex_lines:
             return
+        for line in hex_lines:
+            yield generator.read_line(next(numbers), bytes.fromhex(line))
 
 
 def pair_requests(

@@ -56,8 +56,7 @@ def known_signals(*names: str) -> tuple[signal.Signals, ...]:
 
 def signal_name(number: int) -> str:
     """SIGTERM and the like; real-time signals have only a number."""
-    names = {known.value: known.name for known in signal.Signals}
-    return names.get(number, f"signal {number}")
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
 REPEAT_SECONDS = 1.0

@@ -71,10 +71,9 @@ def help_text(
 
 def usage(command: Command, positional: Option | None) -> str:
     """The usage line of a command."""
-    words = [argument(positional)[0]] if positional else []
-    required = [section for section in command.components if section in ("arch", "task")]
-    words += [f"--{section} NAME" for section in required]
-    return " ".join([command.name, *words, "[options]"])
+    first = [argument(positional)[0]] if positional else []
+    required = [f"--{it} NAME" for it in ("arch", "task") if it in command.components]
+    return " ".join([command.name, *first, *required, "[options]"])
 
 
 def argument(option: Option) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from toolkit.common.errors import ToolkitError
-from toolkit.common.registry import PROJECT, Counterpart, Registry, counterparts
+from toolkit.common.registry import COMPONENTS, PROJECT, Counterpart, Registry, counterparts
 from toolkit.config.command import Command
 from toolkit.config.declared import (
     FieldDoc,
@@ -23,43 +23,28 @@ from toolkit.config.values import CALLBACK
 
 PYTHON = "Python"
 """Origin of options that are given as keywords or a mapping."""
-# Short names, as in fairseq, or of options that messages recommend. They take precedence over other
-# options with the same last part.
-RESERVED_NAMES = {
-    "arch": "arch.name",
-    "task": "task.name",
-    "criterion": "criterion.name",
-    "optimizer": "optimizer.name",
-    "lr_scheduler": "lr_scheduler.name",
-    "max_tokens": "data.max_tokens",
-    "batch_size": "data.batch_size",
-    "num_workers": "data.num_workers",
-    "valid_subset": "data.valid_subset",
-    "update_freq": "training.update_freq",
-    "max_update": "training.max_update",
-    "max_epoch": "training.max_epoch",
-    "clip_norm": "training.clip_norm",
-    "seed": "training.seed",
-    "device": "training.device",
-    "precision": "training.precision",
-    "patience": "training.patience",
-    "best_metric": "training.best_metric",
-    "validate_interval_updates": "training.validate_interval_updates",
-    "fp16": "training.fp16",
-    "bf16": "training.bf16",
-    "lr": "optimizer.lr",
-    "warmup_updates": "lr_scheduler.warmup_updates",
-    "tokens_per_sample": "task.tokens_per_sample",
-    "save_dir": "checkpoint.save_dir",
-    "restore_file": "checkpoint.restore_file",
-    "finetune_from": "checkpoint.finetune_from",
-    "keep_last_epochs": "checkpoint.keep_last_epochs",
-    "save_interval_updates": "checkpoint.save_interval_updates",
-    "log_interval": "logging.log_interval",
-    "tensorboard_logdir": "logging.tensorboard_logdir",
-    "seeds": "sweep.seeds",
-    "grid": "sweep.grid",
+SHORT = {
+    "data": ("max_tokens", "batch_size", "num_workers", "valid_subset"),
+    "training": (
+        *("update_freq", "max_update", "max_epoch", "clip_norm", "seed", "device", "precision"),
+        *("patience", "best_metric", "validate_interval_updates", "fp16", "bf16"),
+    ),
+    "optimizer": ("lr",),
+    "lr_scheduler": ("warmup_updates",),
+    "task": ("tokens_per_sample",),
+    "checkpoint": (
+        *("save_dir", "restore_file", "finetune_from", "keep_last_epochs"),
+        "save_interval_updates",
+    ),
+    "logging": ("log_interval", "tensorboard_logdir"),
+    "sweep": ("seeds", "grid"),
 }
+RESERVED_NAMES = {
+    **{section: f"{section}.name" for section in COMPONENTS},
+    **{name: f"{section}.{name}" for section, names in SHORT.items() for name in names},
+}
+"""Short names, as in fairseq, or of options that messages recommend. They take precedence over
+other options with the same last part."""
 
 MIN_SIMILARITY = 0.75
 """Less similar names have another meaning, such as --max-length and --max-tokens."""
@@ -143,10 +128,9 @@ def find_counterpart(
     if not path:
         others = f"Other commands have it as {to_flag(' or --'.join(counterpart.options))}."
         return counterpart.otherwise or others * bool(counterpart.options)
-    flag = " ".join([to_flag(ours), value]).rstrip()
-    key = ": ".join([path, value]).removesuffix(": ")
-    keyword = "=".join([ours, value]).removesuffix("=")
-    answer = keyword if origin == PYTHON else key if origin else flag
+    python, file = (ours, "="), (path, ": ")
+    name, sign = python if origin == PYTHON else file if origin else (to_flag(ours), " ")
+    answer = f"{name}{sign}{value}" if value else name
     return f"Write {answer} instead. {counterpart.note}".rstrip()
 
 

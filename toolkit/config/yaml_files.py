@@ -52,9 +52,8 @@ class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
 def read_recipes(kind: str = RECIPE) -> dict[str, str]:
     """Name -> text of every recipe, a configuration file of the package: recipe:NAME; or suite."""
     folder = files("toolkit") / f"{kind[:-1]}s"
-    found = [f for f in folder.iterdir() if f.name.endswith(".yaml")]
-    texts = {file.name.removesuffix(".yaml"): file.read_text("utf-8") for file in found}
-    return dict(sorted(texts.items()))
+    found = sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
+    return {file.name.removesuffix(".yaml"): file.read_text("utf-8") for file in found}
 
 
 def list_recipes() -> dict[str, str]:

@@ -60,15 +60,14 @@ class SweepJob:
     """Why it failed: the last line of its log, or the signal; else empty."""
 
 
-JobCallback = Callable[[Sequence[SweepJob], Mapping[str, SweepJob]], object]
-"""Called regularly with the running jobs, and with those that have ended, by name."""
-
-
 def run_all(
-    jobs: Sequence[SweepJob], slots: Sequence[Mapping[str, str]], callback: JobCallback
+    jobs: Sequence[SweepJob],
+    slots: Sequence[Mapping[str, str]],
+    callback: Callable[[Sequence[SweepJob], Mapping[str, SweepJob]], object],
 ) -> int:
     """Run every job in a slot, which is a set of environment variables.
 
+    `callback` is called regularly with the running jobs, and with those that have ended, by name.
     Returns 0, or the number of the signal that ended the sweep. A failed job does not affect the
     others. The first signal terminates running jobs, the second one kills them. An exception, such
     as a BrokenPipeError of the callback, terminates them too and is raised when they have ended.
