@@ -52,8 +52,9 @@ class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
 def read_recipes(kind: str = RECIPE) -> dict[str, str]:
     """Name -> text of every recipe, a configuration file of the package: recipe:NAME; or suite."""
     folder = files("toolkit") / f"{kind[:-1]}s"
-    found = sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
-    return {file.name.removesuffix(".yaml"): file.read_text("utf-8") for file in found}
+    found = [f for f in folder.iterdir() if f.name.endswith(".yaml")]
+    texts = {file.name.removesuffix(".yaml"): file.read_text("utf-8") for file in found}
+    return dict(sorted(texts.items()))
 
 
 def list_recipes() -> dict[str, str]:
