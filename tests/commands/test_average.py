@@ -95,7 +95,7 @@ def test_average_rejects_impossible_selections(trained, tmp_path):
         ([trained], {}, r"is a save folder with 6 checkpoints"),
         ([trained], {"last": 9}, r"--last 9 requires as many checkpoints, but .* has 6. Lower"),
         ([last], {}, r"Name at least two checkpoints to average; only"),
-        ([last, trained / "checkpoint_e2_u10"], {}, r"are the same checkpoint"),
+        ([last, trained / "checkpoint_e2_u10"], {}, r"must name different files"),
         ([tmp_path / "none", last], {}, r"No such checkpoint: .*none"),
     ):
         with pytest.raises(ToolkitError, match=message):

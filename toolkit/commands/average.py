@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from toolkit.checkpoints.load import (
 from toolkit.checkpoints.save_folder import Manifest, SaveFolder, check_new_folder, read_manifest
 from toolkit.checkpoints.tensor_files import read_tensors
 from toolkit.common.errors import ToolkitError
+from toolkit.common.files import check_distinct_files
 from toolkit.config.command import MANIFEST
 from toolkit.config.commands.checkpoints import AverageConfig
 from toolkit.config.sections import RunConfig
@@ -78,10 +78,7 @@ def average(c: AverageConfig) -> Path:
 def list_checkpoints(c: AverageConfig) -> list[Path]:
     """The named checkpoints, or the newest of the named save folders, each once."""
     folders = [folder for path in c.paths for folder in select_checkpoints(Path(path), c)]
-    by_path = {os.path.realpath(folder): folder for folder in folders}
-    if repeated := [it for it in folders if by_path[os.path.realpath(it)] is not it]:
-        other = by_path[os.path.realpath(repeated[0])]
-        raise ToolkitError(f"{other} and {repeated[0]} are the same checkpoint. Leave one out.")
+    check_distinct_files({f"checkpoint {n}": folder for n, folder in enumerate(folders, 1)})
     if len(folders) < 2:
         raise ToolkitError(f"Name at least two checkpoints to average; only {folders[0]} is named.")
     return folders

@@ -192,8 +192,8 @@ class Holder:
 class FolderLock:
     """A lock from `acquire` to `release`, or while this object exists; reentrant in a process."""
 
-    def __init__(self, folder: Path, remedy: str = "choose another --save-dir") -> None:
-        self.folder, self.remedy = folder, remedy
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._finalizer: weakref.finalize[[Any], FolderLock] | None = None
 
     def acquire(self, seconds: float = 0.0) -> None:
@@ -210,7 +210,7 @@ class FolderLock:
             unsure = holder is not None and not (local and is_running(holder.pid))
             raise ToolkitError(
                 f"Another run is using {folder}: {holder or 'an unknown process'}. Wait for it, "
-                f"stop it, or {self.remedy}.{hint * unsure}"
+                f"stop it, or choose another --save-dir.{hint * unsure}"
             ) from None
         if lock.lock_counter == 1:
             if previous := read_holder(folder):
