@@ -94,11 +94,16 @@ class PreprocessConfig(Options, titles={"trainpref": "input and output", "tokeni
         super().__post_init__()
         if not self.inputs:
             raise ToolkitError("no input: give --trainpref, --validpref or --testpref.")
-        if piped := [split for split, names in self.inputs.items() if "-" in names.split(",")]:
-            raise ToolkitError(
-                f"{piped[0]}pref must name files, which are read twice, but - is standard input. "
-                f"Write it to a file first."
-            )
+        for split, names in self.inputs.items():
+            if "-" in names.split(","):
+                raise ToolkitError(
+                    f"{split}pref must name files, which are read twice, but - is standard input. "
+                    f"Write it to a file first."
+                )
+            if not any(names.split(",")):
+                raise ToolkitError(
+                    f"{split}pref must name files between its commas, but is {names!r}."
+                )
         given = [name for name in TOKENIZER_BY_OPTION if getattr(self, name) is not None]
         kinds = {TOKENIZER_BY_OPTION[name] for name in given} - {self.tokenizer}
         if len(given) > 1 or (self.tokenizer and kinds):
@@ -112,7 +117,7 @@ class PreprocessConfig(Options, titles={"trainpref": "input and output", "tokeni
     def inputs(self) -> dict[str, str]:
         """Split -> the files that its option names, separated by commas; only splits with any."""
         splits = {"train": self.trainpref, "valid": self.validpref, "test": self.testpref}
-        return {split: names for split, names in splits.items() if names.strip(",")}
+        return {split: names for split, names in splits.items() if names}
 
     @property
     def vocabulary_option(self) -> str | None:
