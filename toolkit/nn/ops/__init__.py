@@ -18,7 +18,7 @@ measured separately.
 | banded_convolution | a kernel per token, as products | 1.0 (d), 1.06 in bf16 (b) | tap by tap |
 | kernels/banded_convolution | the same on a GPU | - | banded_convolution |
 | kernels/depthwise | the same on a GPU, without cuDNN's plan per shape | - | conv1d with groups |
-| convolution | relu(conv1d) as a product of windows | 1.03 (d) | conv1d, relu |
+| convolution | relu(conv1d) as a product of windows | 1.0 (d), 1.06 in bf16 (b) | conv1d, relu |
 | linear | classes padded to a multiple of 64 on a GPU | - | linear |
 | linear | loss and gradient on a GPU | - | log_softmax, gather |
 | batched_products | heads as one batch on a GPU, widths aligned | - | matmul |
@@ -26,7 +26,8 @@ measured separately.
 | linear | packed weights in oneDNN's order, inference | 1.27 in generation (c) | nn.Linear |
 
 (a) benchmarks/attention_paths.py, training.
-(b) an update of convbert_small rtd in bf16 with AVX512_BF16, benchmarks/fast_paths.py.
+(b) an update of convbert_small rtd, or of conv_san on UD English EWT, in bf16 with AVX512_BF16,
+    benchmarks/fast_paths.py.
 (c) Eight sentences by transformer_iwslt with a beam of 4, fp32 or bf16, AVX512; without a report.
 (d) benchmarks/reports/2026-11-28-fast-paths.md, fp32, at most 512 tokens, without AVX512.
 """
