@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal, NamedTuple, TypedDict
+from typing import Annotated, Literal, NamedTuple, TypedDict
+
+from msgspec import Meta
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import FileName, read_json
@@ -33,14 +35,13 @@ from toolkit.data.text_files import (
 SplitFiles = dict[str, list[Path]]
 FileNames = Mapping[str, tuple[str, ...]]
 """Split -> what its file may be called in the benchmark's folder."""
-MISMATCHED = "_mismatched"
-_VERSION = re.compile(r"-v\d+(\.\d+)?")
+MISMATCHED, _VERSION = "_mismatched", re.compile(r"-v\d+(\.\d+)?")
 
 
 class SavedDataset(TypedDict):
     """STATE of a dataset, whose files have nothing but a name."""
 
-    _data_files: list[dict[Literal["filename"], FileName]]
+    _data_files: list[Annotated[dict[Literal["filename"], FileName], Meta(min_length=1)]]
 
 
 def list_benchmark_files(inputs: Mapping[str, str], known: FileNames) -> SplitFiles:
