@@ -288,7 +288,7 @@ def test_results_path_cannot_be_the_input(tmp_path):
     source, results = (str(tmp_path / name) for name in ("in.txt", "in.jsonl"))
     c = TranslateConfig(path=["run"], input=source, results_path=results)
     with (
-        pytest.raises(ToolkitError, match="--results-path would overwrite the input"),
+        pytest.raises(ToolkitError, match="--input and --results-path must name different files"),
         open_writers(c, Output(None), *FORMATS),
     ):
         pass

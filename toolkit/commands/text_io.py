@@ -81,22 +81,17 @@ def open_writers(
     )
     writers: list[Writer[R]] = [partial(write_events, output)] if c.json else []
     writers += [] if output.to_stdout else [to_stdout]
-    if c.results_path is None:
-        yield writers
-        return
-    path = Path(c.results_path)
-    check_output(path)
-    formats: dict[Path, Callable[[R], str]] = {path: to_json_line}
-    if to_text:
-        text_path = path.with_suffix(".txt")
-        records_path = path.with_suffix(".jsonl") if path == text_path else path
-        formats = {records_path: to_json_line, text_path: to_text}
+    formats: dict[Path, Callable[[R], str]] = {}
+    if c.results_path is not None:
+        path = Path(c.results_path)
+        check_output(path)
+        formats = {path: to_json_line}
+        if to_text:
+            text_path = path.with_suffix(".txt")
+            records_path = path.with_suffix(".jsonl") if path == text_path else path
+            formats = {records_path: to_json_line, text_path: to_text}
     for file in formats:
-        check_distinct_files({"--json": c.json, "--results-path": file})
-        if c.input not in STDIN and file.exists() and file.samefile(c.input):
-            raise ToolkitError(
-                f"--results-path would overwrite the input {file}. Choose another name."
-            )
+        check_distinct_files({"--input": c.input, "--json": c.json, "--results-path": file})
     with ExitStack() as stack:
         for name, to_line in formats.items():
             writers.append(partial(write_lines, stack.enter_context(open_output(name)), to_line))

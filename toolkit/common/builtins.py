@@ -35,6 +35,11 @@ ARCHITECTURES = {
         bert="absolute positions, base size (Devlin et al. 2019)",
         bert_small="absolute positions, 12 layers of width 256",
         bert_tiny="absolute positions, a few layers for demonstrations",
+        deberta="disentangled attention, base size of DeBERTa-v3 (He et al. 2021)",
+        deberta_small="disentangled attention, 12 layers of width 256",
+        deberta_tiny="disentangled attention, a few layers for demonstrations",
+        modernbert="rotary positions and sliding windows, base size (Warner et al. 2024)",
+        modernbert_tiny="ModernBERT, a few layers for demonstrations",
     ),
     **make_builtins(
         "models.convbert",
@@ -43,14 +48,6 @@ ARCHITECTURES = {
         convbert_small="ConvBERT, 12 layers of width 256",
         convbert_small_chang="ConvBERT as reimplemented by Chang et al. 2021",
         convbert_tiny="ConvBERT, a few layers for demonstrations",
-    ),
-    **make_builtins(
-        "models.bert",
-        deberta="disentangled attention, base size of DeBERTa-v3 (He et al. 2021)",
-        deberta_small="disentangled attention, 12 layers of width 256",
-        deberta_tiny="disentangled attention, a few layers for demonstrations",
-        modernbert="rotary positions and sliding windows, base size (Warner et al. 2024)",
-        modernbert_tiny="ModernBERT, a few layers for demonstrations",
     ),
     **make_builtins(
         "models.ltg_bert",
@@ -151,6 +148,8 @@ OPTIMIZERS = {
         "optim.adam",
         adamw="Adam with decoupled weight decay (Loshchilov & Hutter 2019)",
         adam="Adam (Kingma & Ba 2015)",
+        sgd="stochastic gradient descent, optionally with momentum",
+        rmsprop="gradient divided by its root mean square (Tieleman & Hinton 2012)",
     ),
     **make_builtins(
         "optim.muon",
@@ -161,26 +160,19 @@ OPTIMIZERS = {
         lamb="Adam for very large batches (You et al. 2020)",
         adafactor="memory-efficient Adam (Shazeer & Stern 2018)",
     ),
-    **make_builtins(
-        "optim.adam",
-        sgd="stochastic gradient descent, optionally with momentum",
-        rmsprop="gradient divided by its root mean square (Tieleman & Hinton 2012)",
-    ),
 }
 
-LR_SCHEDULERS = {
-    **make_builtins(
-        "optim.schedules",
-        linear="warm-up, then linear decay to zero",
-        polynomial="warm-up, then polynomial decay",
-        cosine="warm-up, then half a cosine (Loshchilov & Hutter 2017)",
-        inverse_sqrt="warm-up, then 1/sqrt(update) (Vaswani et al. 2017)",
-        fixed="warm-up, then constant",
-        wsd="warm-up, constant, decay at the end (Hu et al. 2024)",
-        tri_stage="warm-up, constant, exponential decay (Park et al. 2019)",
-    ),
-    **make_builtins("optim.schedules", plateau="lowered when validation stops improving"),
-}
+LR_SCHEDULERS = make_builtins(
+    "optim.schedules",
+    linear="warm-up, then linear decay to zero",
+    polynomial="warm-up, then polynomial decay",
+    cosine="warm-up, then half a cosine (Loshchilov & Hutter 2017)",
+    inverse_sqrt="warm-up, then 1/sqrt(update) (Vaswani et al. 2017)",
+    fixed="warm-up, then constant",
+    wsd="warm-up, constant, decay at the end (Hu et al. 2024)",
+    tri_stage="warm-up, constant, exponential decay (Park et al. 2019)",
+    plateau="lowered when validation stops improving",
+)
 
 FORMATS = {
     **make_builtins(

@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from toolkit.common.errors import ToolkitError
+from toolkit.common.errors import ToolkitError, first_line
 from toolkit.common.files import is_running
 from toolkit.common.json_files import Count, dumps, read_json, write_json
 
@@ -102,12 +102,10 @@ def describe_commit(folder: Path) -> dict[str, str | bool]:
     try:
         tracked = run_git(folder, "ls-files")
         status = run_git(folder, "status", "--porcelain=v2", "--branch").splitlines()
-    except FileNotFoundError:
-        return {"no_commit": "git is not installed"}
-    except subprocess.TimeoutExpired:
-        return {"no_commit": f"git took longer than {TIMEOUT_SECONDS} seconds"}
-    except (OSError, subprocess.CalledProcessError):
+    except subprocess.CalledProcessError:
         tracked, status = "", []
+    except (OSError, subprocess.TimeoutExpired) as error:  # it is not installed, or hangs
+        return {"no_commit": f"git failed: {first_line(error)}"}
     heads = [line.removeprefix("# branch.oid ") for line in status if "# branch.oid " in line]
     if not tracked or not heads or heads[0] == "(initial)":
         return {"no_commit": "not a git repository"}

@@ -131,9 +131,11 @@ def parse_annotation(annotation: object) -> OptionType:
 @cache
 def read_declarations(config: type) -> dict[str, OptionType]:
     """Field -> its declaration; fields that hold another config are no options."""
-    hints: dict[str, Any] = {}
-    for ancestor in reversed(config.__mro__):
-        hints |= inspect.get_annotations(ancestor, eval_str=True)
+    hints: dict[str, Any] = {
+        name: annotation
+        for ancestor in reversed(config.__mro__)
+        for name, annotation in inspect.get_annotations(ancestor, eval_str=True).items()
+    }
     return {
         field.name: parse_annotation(hints[field.name])
         for field in fields(config)
@@ -188,8 +190,7 @@ class Options:
         cls.help_titles = titles or {"": title}
         inherited = ChainMap(*(getattr(base, "required_fields", {}) for base in cls.__bases__))
         cls.required_fields = {**inherited, **(required or {})}
-        facts = {"section": section, "positional": positional, "word": word}
-        for name, value in facts.items():
+        for name, value in {"section": section, "positional": positional, "word": word}.items():
             if value is not None:  # else that of its bases
                 setattr(cls, name, value)
 
