@@ -97,8 +97,9 @@ class RatingPredictor(Predictor):
 class Rating(Task):
     """-log p(stars | review), p = softmax(W x + b), x the state of [CLS]."""
 
-    examples_class, results_class, coefficients = RatingExamples, Ratings, {"stars": 1.0}
-    reports_perplexity = False
+    examples_class, results_class = RatingExamples, Ratings
+    predictor_class = RatingPredictor
+    coefficients, reports_perplexity = {"stars": 1.0}, False
 
     def __init__(self, c, encoder, make_encoder):
         super().__init__()
@@ -112,6 +113,3 @@ class Rating(Task):
 
     def metrics(self, predictions, batch):
         return {"accuracy": accuracy(predictions["stars"])}
-
-    def predictor(self, encoder, tokenizer):
-        return RatingPredictor(self, encoder, tokenizer)

@@ -52,7 +52,7 @@ def test_prepare_cleans_up_after_a_crash(saves):
     (saves.path / ".checkpoint_e1_u1.77.tmp" / "half").write_text("")
     (saves.path / ".checkpoint_last.77.tmp").symlink_to("checkpoint_e1_u1")
     saves.prepare()
-    saves.close()
+    saves.lock.release()
     assert names(saves) == ["checkpoint_e1_u1"]
 
 
@@ -69,7 +69,7 @@ def test_copies_of_checkpoints_become_links_again(saves, tmp_path_factory):
     saves.link(LAST, "checkpoint_e1_u2")
     copied = copy_following_links(saves, tmp_path_factory.mktemp("other") / "run")
     copied.prepare()
-    copied.close()
+    copied.lock.release()
     assert names(copied) == names(saves)
     for link in (BEST, LAST):
         assert (copied.path / link).readlink() == (saves.path / link).readlink()
@@ -86,7 +86,7 @@ def test_a_copy_takes_the_place_of_its_checkpoint(saves, tmp_path_factory, origi
         (copied.path / folder.name / "a.txt").write_text("y")
     assert copied.resolve_link(LAST) == copied.path / LAST  # for commands that only read
     copied.prepare()
-    copied.close()
+    copied.lock.release()
     assert names(copied) == [folder.name, LAST]
     assert verify_checkpoint(copied.resolve_link(LAST)).update == 1
 

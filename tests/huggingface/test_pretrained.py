@@ -12,7 +12,7 @@ from toolkit.cli.convert import main
 from toolkit.common.plugins import load_folder
 from toolkit.common.registry import ARCHITECTURES
 from toolkit.data.storage.data_folder import DataFolder
-from toolkit.huggingface import ToolkitConfig, to_huggingface
+from toolkit.huggingface import to_huggingface
 from toolkit.models.interface import Inputs
 
 PLUGIN = '''"""An architecture with a buffer that no file has."""
@@ -158,11 +158,6 @@ def test_a_plugins_export_needs_its_folder_to_come_back(
     assert "requires the plugin 'absent_bert_plugin', which is not loaded" in said
     assert "Pass its folder with --user-dir." in said
     assert not (tmp_path / "back").exists()
-
-
-def test_an_edited_configuration_needs_the_files_of_its_plugins():
-    with pytest.raises(ToolkitError, match=r"{'name': 'scaled'} has no files\. Export the model"):
-        ToolkitConfig.from_dict({"plugins": [{"name": "scaled"}]})
 
 
 def test_folders_say_what_to_install(make_learner, export, monkeypatch):

@@ -23,6 +23,7 @@ from toolkit.data.loading.batching import BatchPlanner
 from toolkit.data.samples.masking import SELECT, HashNoise, round_budget
 from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.tokenizers.vocabulary import Vocabulary
+from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Inputs
 from toolkit.tasks.embed import collate_texts
 from toolkit.tasks.examples import SHAPE_MULTIPLE, pad_to_multiple, to_device
@@ -115,7 +116,7 @@ def measure_word_order(
     for indices in sample.batches(MAX_TOKENS.get(device, MAX_TOKENS["cuda"])):
         ids, sentences = sample.ids[indices], sample.read(indices)
         # those of 15% of the words; for language models those of all words
-        rate = 1.0 if learner.task.is_generative else MASK_RATE
+        rate = 1.0 if isinstance(learner.encoder, GenerativeModel) else MASK_RATE
         targets = select_words(sentences, rate, HashNoise(SEED, None, ids))
         counts[indices] = targets.sum(1)
         for window, shuffle in orders:
@@ -180,7 +181,7 @@ def to_inputs(
 ) -> tuple[Inputs, IntArray]:
     """The batch that the encoder reads, and flat indices of the positions that predict."""
     tokens, selected = sentences.tokens, np.flatnonzero(targets)
-    if learner.task.is_generative:  # padding follows, which a causal model never sees
+    if isinstance(learner.encoder, GenerativeModel):  # it never sees the padding that follows
         return Inputs(tokens=torch.from_numpy(tokens)), selected - 1
     visible = np.where(targets, learner.tokenizer.vocabulary.mask, tokens)
     padding = np.arange(tokens.shape[1]) >= sentences.lengths[:, None]

@@ -30,13 +30,13 @@ from toolkit.distributed import World
 from toolkit.optim.update import Precision, requested_precision, resolve_precision
 from toolkit.reporting.console import in_notebook
 from toolkit.tasks.examples import TaskDataset
-from toolkit.tasks.learner import Learner
+from toolkit.tasks.learner import Learner, check_limits
 from toolkit.training.callbacks.stopping import count_total_updates
 from toolkit.training.data import batch_limits
 from toolkit.training.evaluation import evaluate_model
 from toolkit.training.result import RunResult
 from toolkit.training.run import run
-from toolkit.training.step import Metrics, Step, TrainingProgress
+from toolkit.training.step import Metrics, TrainingProgress
 from toolkit.training.trainer import Trainer
 
 SECTIONS = ("optimizer.", "lr_scheduler.", "criterion.")
@@ -75,13 +75,12 @@ def fit(learner: Learner, dataset: TaskDataset, **options: object) -> list[float
         update_freq=c.micro_batches_per_rank(1),
         seed=c.seed,
     )
-    losses: list[Tensor] = []
-
-    def store_loss(step: Step) -> None:
-        losses.append(trainer.accumulator.global_loss(step.losses, step.weights))
-
+    losses, global_loss = list[Tensor](), trainer.accumulator.global_loss
     trainer.fit(
-        lambda epoch: loader, max_update=total, max_epoch=c.max_epoch, callbacks=[store_loss]
+        lambda epoch: loader,
+        max_update=total,
+        max_epoch=c.max_epoch,
+        callbacks=[lambda step: losses.append(global_loss(step.losses, step.weights))],
     )
     learner.eval()
     return torch.stack(losses).tolist() if losses else []
@@ -118,16 +117,14 @@ def evaluate(learner: Learner, dataset: TaskDataset, *, batch_size: int = 32) ->
     Metrics have the names that toolkit-validate prints. The model reads `batch_size` examples at a
     time, in the precision of its weights.
     """
-    if batch_size < 1:
-        raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
+    check_limits(batch_size=batch_size)
     examples = check_dataset(dataset).examples
     device, was_training = learner.encoder.token_embedding.weight.device, learner.training
-    loader = BatchLoader(examples, max_tokens=None, batch_size=batch_size, seed=0, shuffle=False)
     try:
         return evaluate_model(
             learner,
             learner.criterion,
-            loader,
+            BatchLoader(examples, max_tokens=None, batch_size=batch_size, seed=0, shuffle=False),
             examples=len(examples),
             world=World(device=device),
             precision=Precision("fp32", device),

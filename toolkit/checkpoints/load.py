@@ -70,12 +70,7 @@ def find_checkpoint(path: Path, *, to_resume: bool = False) -> Path:
     if not (path / MANIFEST).exists():
         saves = SaveFolder(path)
         path = saves.resolve_link(BEST) or saves.resolve_link(LAST) or path
-    facts = verify_checkpoint(path, optional=() if to_resume else RESUME_FILES)
-    if missing := {MODEL, CONFIG} - facts.files.keys():
-        raise ToolkitError(
-            f"checkpoint {path} must hold {', '.join(sorted(missing))}, but its manifest lists "
-            f"none. Use a folder that toolkit-train wrote."
-        )
+    verify_checkpoint(path, optional=() if to_resume else RESUME_FILES)
     return path
 
 
@@ -140,9 +135,10 @@ def load_weights(folder: Path, learner: nn.Module, *, file: str = MODEL) -> None
     saved, tensors = open_weights(folder, file), learner.state_dict()
     if read_manifest(folder).base:  # it may have other heads
         saved = {name: tensor for name, tensor in saved.items() if name in tensors}
-    if problems := describe_mismatches(saved, tensors):
+    if problems := list_mismatches(saved, tensors):
+        listed = "; ".join(f"{kind}: {names}" for kind, names in problems.items())
         raise ToolkitError(
-            f"checkpoint {folder} must fit the learner, but {'; '.join(problems)}. "
+            f"checkpoint {folder} must fit the learner, but {listed}. "
             f"Load it with the version of its architecture and task that wrote it."
         )
     for name, tensor in tensors.items():
@@ -156,13 +152,6 @@ def check_finite(file: Path, weights: Iterable[tuple[str, Tensor]]) -> None:
             f"the weights in {file} are not finite (NaN or infinity in {join_first(names)}), so "
             f"predictions would be NaN. Its training diverged: use an earlier checkpoint."
         )
-
-
-def describe_mismatches(
-    saved: Mapping[str, Tensor | LazyTensor], expected: Mapping[str, Tensor]
-) -> list[str]:
-    """Mismatches between saved weights and those of a learner; empty if there are none."""
-    return [f"{kind}: {names}" for kind, names in list_mismatches(saved, expected).items()]
 
 
 def list_mismatches(
@@ -275,10 +264,8 @@ def record_start(
 
 def read_starts(folder: Path) -> list[JsonObject]:
     """The starts of the run in a save folder, oldest first; none without a record."""
-    path = folder / ENVIRONMENT_FILE
-    if not path.exists():
-        return []
-    return read_json(path, list[JsonObject], "Delete it: the record is no part of the run.")
+    path, remedy = folder / ENVIRONMENT_FILE, "Delete it: the record is no part of the run."
+    return read_json(path, list[JsonObject], remedy) if path.exists() else []
 
 
 def read_complete_starts(folder: Path) -> list[JsonObject]:

@@ -13,6 +13,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -72,13 +73,12 @@ def parse_update(folder: Path) -> int:
 
 def retry(attempt: Callable[[], object]) -> str:
     """Try a write three times, for transient I/O errors; returns the last error, or ""."""
-    for delay in (*RETRY_DELAYS_SECONDS, None):
+    for delay in (*RETRY_DELAYS_SECONDS, 0.0):
         try:
             attempt()
             return ""
         except (OSError, SafetensorError) as error:
             problem = str(error)
-        if delay is not None:
             time.sleep(delay)
     return problem
 
@@ -127,10 +127,6 @@ class SaveFolder:
         """Delete temporary files of crashes and of failed deletions."""
         for leftover in [*self.path.glob(".checkpoint*.tmp"), *self.path.glob(".probe*.tmp")]:
             try_delete(leftover)
-
-    def close(self) -> None:
-        """Release the folder for another run."""
-        self.lock.release()
 
     def write(
         self,
@@ -232,12 +228,10 @@ def find_saved_run(save_dir: str, restore_file: str) -> SavedRun | None:
     save_folder = SaveFolder(Path(save_dir))
     named = save_folder.choose_restore_file(Path(restore_file)) if restore_file else None
     for folder in [named] if named else save_folder.resume_candidates():
-        try:
+        with suppress(ToolkitError):
             verify_checkpoint(folder, only=(CONFIG,))
             options = read_saved_config(folder).run
-        except ToolkitError:
-            continue
-        return SavedRun(options, str(folder), in_save_dir=save_folder.contains(folder))
+            return SavedRun(options, str(folder), in_save_dir=save_folder.contains(folder))
     return None
 
 
@@ -319,12 +313,17 @@ def verify_checkpoint(
 ) -> Manifest:
     """The manifest, after comparing all files, or only some, with their digests.
 
-    Files that match a pattern of `optional` may be missing.
+    Files that match a pattern of `optional` may be missing; none may lie outside of the folder.
     """
     facts = read_manifest(folder)
     files = {name: facts.files.get(name) for name in only} if only else facts.files
     for name, digest in files.items():
-        path = resolve_inside(folder, name)
+        path = folder / name
+        if not is_inside(path, folder) or Path(name).is_absolute():
+            raise ToolkitError(
+                f"{folder / MANIFEST} must name files of its own folder, but names {name[:80]!r}. "
+                f"toolkit-train writes no such checkpoint: do not use it."
+            )
         if not path.exists() and any(fnmatchcase(name, pattern) for pattern in optional):
             continue
         with name_file(path, REMEDY):
@@ -334,14 +333,3 @@ def verify_checkpoint(
                 f"{path} must have the digest in its {MANIFEST}, but is damaged. {REMEDY}"
             )
     return facts
-
-
-def resolve_inside(folder: Path, name: str) -> Path:
-    """The path of a checkpoint's file; names and links that lead outside are rejected."""
-    path = folder / name
-    if not is_inside(path, folder) or Path(name).is_absolute():
-        raise ToolkitError(
-            f"{folder / MANIFEST} must name files of its own folder, but names {name[:80]!r}. "
-            f"toolkit-train writes no such checkpoint: do not use it."
-        )
-    return path

@@ -22,12 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from toolkit.checkpoints.save_folder import (
-    CheckpointSaveError,
-    SaveFolder,
-    read_manifest,
-    retry,
-)
+from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder, read_manifest, retry
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
 from toolkit.common.json_files import Count, decode
@@ -122,8 +117,7 @@ def open_tensors(files: Iterable[Path]) -> dict[str, LazyTensor]:
 def read_chunk(name: str, path: Path, rows: slice | None) -> Tensor:
     """Some rows of the tensor of this name in a file; None reads a scalar."""
     with open_file(path) as file:
-        tensor: Tensor = file.get_tensor(name) if rows is None else file.get_slice(name)[rows]
-        return tensor
+        return file.get_tensor(name) if rows is None else file.get_slice(name)[rows]
 
 
 def write_shard(path: Path, tensors: Mapping[str, Tensor], *, is_main: bool) -> None:
@@ -137,8 +131,7 @@ def write_shard(path: Path, tensors: Mapping[str, Tensor], *, is_main: bool) -> 
             local = local_rows(tensor)
             start = local.start if isinstance(local, slice) else 0
             offsets[name] = {STARTS_KEY: [start, *[0] * (rows.dim() - 1)][: rows.dim()]}
-    header = {OFFSETS_KEY: json.dumps(offsets), "DCP_VERSION": "1.0", "format": "pt"}
-    save_file(mine, path, header)
+    save_file(mine, path, {OFFSETS_KEY: json.dumps(offsets), "DCP_VERSION": "1.0", "format": "pt"})
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
@@ -175,10 +168,10 @@ def restore(
         p, state = parameters[name], states.setdefault(name, {})
         if value.shape and value.shape[:1] == p.shape[:1]:
             state[quantity] = shard_like(p, value[local_rows(p)])
-            continue
-        tensor = value[...]
-        is_number = tensor.dtype == torch.double and not tensor.dim()
-        state[quantity] = float(tensor) if is_number else tensor.to(p.device)
+        else:
+            tensor = value[...]
+            is_number = tensor.dtype == torch.double and not tensor.dim()
+            state[quantity] = float(tensor) if is_number else tensor.to(p.device)
     for name in states:
         optimizer.state[parameters[name]] = states[name]
 

@@ -197,7 +197,7 @@ def next_command(loaded: LoadedConfig) -> str:
             factory = TASKS[run.task.name].factory
             if factory.generation_mode:
                 return f"toolkit-generate {factory.generation_mode} --path {folder}"
-            if hasattr(factory, "predictor"):
+            if hasattr(factory, "predictor_class"):
                 return f"toolkit-predict --path {folder} --input FILE"
             return f"toolkit-validate {shlex.join(run.data.dirs)} --path {folder}"
         case AverageConfig(output=folder):

@@ -12,8 +12,8 @@ from torch import Tensor
 from toolkit.checkpoints.load import (
     MODEL,
     check_finite,
-    describe_mismatches,
     find_checkpoint,
+    list_mismatches,
     read_config,
     write_model,
 )
@@ -132,7 +132,8 @@ def average_tensors(folders: Sequence[Path]) -> dict[str, Tensor]:
     for folder in folders[1:]:
         tensors = read_tensors(folder / MODEL)
         check_finite(folder / MODEL, tensors.items())
-        problems = describe_mismatches(tensors, first)
+        found = list_mismatches(tensors, first)
+        problems = [f"{kind}: {names}" for kind, names in found.items()]
         for name in sums.keys() & tensors.keys():
             if sums[name].is_floating_point() and not problems:
                 sums[name] += tensors[name]

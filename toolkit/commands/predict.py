@@ -243,4 +243,4 @@ def find_predictor(c: PredictConfig, learner: Learner) -> Predictor[Any, Any]:
         raise wrong_training_error(
             f"CoNLL-U, as in {c.input},", options, f"--task {name}", c.path, more
         )
-    return task.predictor(learner.encoder, learner.tokenizer)
+    return task.predictor_class(task, learner.encoder, learner.tokenizer)

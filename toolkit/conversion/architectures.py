@@ -85,8 +85,8 @@ def config_mismatches(
             problems.append(Mismatch("setting", key, repr(value), valid))
     number = len({part for name in tensors for part in name.split(".") if part.isdecimal()})
     if isinstance(config.get(layers), int) and config[layers] > number:
-        given = str(config[layers])[:20]
-        problems.append(Mismatch("setting", layers, given, f"tensors of {number} layers"))
+        valid = f"tensors of {number} layers"
+        problems.append(Mismatch("setting", layers, str(config[layers])[:20], valid))
     if model_type.arch == "deberta":
         problems += offset_mismatches(config)
     return problems + (position_mismatches(config) if model_type is MODERNBERT else [])
@@ -195,13 +195,12 @@ def deberta_settings(c: DebertaConfig) -> JsonObject:
 
 def offset_mismatches(config: JsonObject) -> list[Mismatch]:
     """Unsupported settings of DeBERTa's offsets."""
-    problems, kinds = [], config.get("pos_att_type")
+    kinds, valid = config.get("pos_att_type"), ""
     if not isinstance(kinds, str | list | None):
-        problems.append(Mismatch("setting", "pos_att_type", str(kinds), "a list of c2p and p2c"))
+        valid = "a list of c2p and p2c"
     elif offset_products(config) and not config.get("relative_attention"):
         valid = "none without relative_attention"
-        problems.append(Mismatch("setting", "pos_att_type", str(kinds), valid))
-    return problems
+    return [Mismatch("setting", "pos_att_type", str(kinds), valid)] if valid else []
 
 
 def layer_types(layers: int, every: int) -> list[str]:

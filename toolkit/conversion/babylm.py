@@ -7,7 +7,7 @@ with the answers of the final model by set, and `fast_eval_results`, accuracies 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +52,7 @@ def write_entry(c: BabylmConfig) -> Path:
     }
     last = max(read_manifest(it).words or 0 for it in revisions.values())
     wanted = [name_revision(words) for words in REQUIRED if words <= last]
-    missing = [name for name in wanted if name not in revisions]
-    missing += missing_sets(predictions)
+    missing = [name for name in wanted if name not in revisions] + missing_sets(predictions)
     with Output(c.json) as output:
         target.mkdir(parents=True, exist_ok=True)
         with heartbeat("exporting"):
@@ -102,8 +101,8 @@ def export_revision(name: str, checkpoint: Path, target: Path, c: BabylmConfig) 
     """
     record = target / RECORD_FILE
     known = read_json(record, dict[str, JsonObject], "Delete it.") if record.exists() else {}
-    files, folder = read_manifest(checkpoint).files, target / name
-    digest = sha256(json_files.dumps([files, c.weights, c.classes, c.component]))[:16]
+    facts, folder = read_manifest(checkpoint), target / name
+    digest = sha256(json_files.dumps([facts.files, c.weights, c.classes, c.component]))[:16]
     if folder.exists():
         if known.get(name, {}).get("digest") == digest:
             return False
@@ -111,9 +110,8 @@ def export_revision(name: str, checkpoint: Path, target: Path, c: BabylmConfig) 
             f"{folder} must be the export of {checkpoint}, but is of other weights or options. "
             f"Delete it, or choose another DESTINATION."
         )
-    facts = read_manifest(checkpoint)
-    known[name] = {"checkpoint": checkpoint.name, "update": facts.update, "words": facts.words}
-    write_json(record, {**known, name: {**known[name], "digest": digest}}, indent=1)
+    of_run = {"checkpoint": checkpoint.name, "update": facts.update, "words": facts.words}
+    write_json(record, {**known, name: {**of_run, "digest": digest}}, indent=1)
     convert_model(checkpoint, folder, c)
     return True
 
@@ -212,17 +210,14 @@ def collect_accuracies(
     return found
 
 
-def missing_sets(predictions: Mapping[str, Any]) -> Iterator[str]:
+def missing_sets(predictions: Mapping[str, Any]) -> list[str]:
     """What collate_preds.py wants and the predictions lack."""
-    for name in (*read_yaml(SUITE + FULL), "aoa"):
-        if name not in predictions:
-            yield name
-    for name in read_yaml(SUITE + GLUE)["tasks"]:
-        if name not in predictions["glue"]:
-            yield name
-    for name in read_yaml(SUITE + FAST):
-        if None in predictions["fast_eval_results"].get(name, [None]):
-            yield f"fast {name}"
+    tuned, fast = predictions["glue"], predictions["fast_eval_results"]
+    return [
+        *(name for name in (*read_yaml(SUITE + FULL), "aoa") if name not in predictions),
+        *(name for name in read_yaml(SUITE + GLUE)["tasks"] if name not in tuned),
+        *(f"fast {name}" for name in read_yaml(SUITE + FAST) if None in fast.get(name, [None])),
+    ]
 
 
 SCORES = "## Scores\n"

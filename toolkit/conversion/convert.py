@@ -165,8 +165,7 @@ class ToolkitSettings:
 def import_own(folder: Path, config: JsonObject, *, pairs: bool = False) -> ConvertedModel:
     """The model, after its names, options and tensors have been checked; no code is executed.
 
-    A model without heads of its task becomes one of task encode. `pairs` tells that a classifier
-    that Transformers made reads pairs of texts.
+    A model without heads of its task becomes one of task encode.
     """
     found, file = files.read_all_tensors(folder)
     with name_file(folder / files.CONFIG, files.REMEDY):
@@ -180,11 +179,12 @@ def import_own(folder: Path, config: JsonObject, *, pairs: bool = False) -> Conv
         for name, tensor in found.items()
     }
     path = folder / TOOLKIT_TOKENIZER_FILE
-    if path.exists():
-        tokenizer = unpack_tokenizer(read_bytes(path, MAX_TOKENIZER_BYTES))
-    else:
-        tokenizer = load_tokenizer(folder, rows)
-    tokenizer = with_labels(tokenizer, run.task.name, config, pairs=pairs)
+    plain = (
+        unpack_tokenizer(read_bytes(path, MAX_TOKENIZER_BYTES))
+        if path.exists()
+        else load_tokenizer(folder, rows)
+    )
+    tokenizer = with_labels(plain, run.task.name, config, pairs=pairs)
     sizes = Sizes({**saved.sizes, **tokenizer.sizes, "tokens": rows})
     required = {n: tuple(t.shape) for n, t in build_on_meta(run, sizes).state_dict().items()}
     tensors.check_none(folder, tensors.compare_tensors(renamed, required, file))

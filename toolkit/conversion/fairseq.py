@@ -20,12 +20,7 @@ from toolkit.common.files import read_bytes
 from toolkit.common.json_files import MAX_BYTES, Count, JsonObject, read_json
 from toolkit.conversion import tensors, tokenizer_files
 from toolkit.conversion.architectures import config_mismatches
-from toolkit.conversion.files import (
-    ConvertedModel,
-    OpaqueObject,
-    load_torch_file,
-    name_tensors,
-)
+from toolkit.conversion.files import ConvertedModel, OpaqueObject, load_torch_file, name_tensors
 from toolkit.conversion.heads import ImportedHead
 from toolkit.conversion.model_types import ModelType
 from toolkit.conversion.native_classes import assemble

@@ -96,22 +96,15 @@ class SavedHead(TypedDict, total=False):
     null_threshold: float
 
 
-def read_head(
-    model_type: ModelType, config: JsonObject, *, predicts_tokens: bool, pairs: bool
-) -> ImportedHead:
-    """The task that config.json describes.
-
-    Without one it is mlm if the model predicts tokens, else encode. `pairs` tells that a classifier
-    reads pairs of texts.
-    """
+def read_head(model_type: ModelType, config: JsonObject, *, predicts_tokens: bool) -> ImportedHead:
+    """The task that config.json describes; else mlm if the model predicts tokens, or encode."""
     names = config.get("architectures")
     name = str(names[0]) if isinstance(names, list) and names else ""
     ending = name.removeprefix(model_type.class_prefix)
     task, kind, unsupported = CLASS_TASKS.get(ending, ""), None, ""
     if task == "pos_tagging":  # as the export says, or else by the tags, such as B-PER
-        exported = [it for it in TAGGING_TASKS if read_saved(config, it)]
         by_tags = "span_tagging" if has_span_tags(label_names(config)) else task
-        task = exported[0] if exported else by_tags
+        task = next((it for it in TAGGING_TASKS if read_saved(config, it)), by_tags)
     if task:
         kind = head_kind(model_type, task, config)
         unsupported = describe_unsupported(model_type, task, kind, config)
@@ -130,10 +123,7 @@ def read_head(
 
 
 def with_labels(tokenizer: Tokenizer, task: str, config: JsonObject, *, pairs: bool) -> Tokenizer:
-    """The tokenizer with the labels of a classifier or tagger, unless it has the same ones.
-
-    `pairs` tells that a classifier that Transformers made reads pairs of texts.
-    """
+    """The tokenizer with the labels of a classifier or tagger, unless it has the same ones."""
     factory, plain = TASKS[task].factory, unwrap_tokenizer(tokenizer)
     saved = read_saved(config, task).get("labels", {})
     with name_file(SETTINGS, REMEDY):
@@ -172,16 +162,18 @@ def describe_unsupported(
     model_type: ModelType, task: str, kind: str | None, config: JsonObject
 ) -> str:
     """Why the toolkit has no such head; empty if it has."""
-    if model_type is MODERNBERT:
-        return "predicts from a map with a norm"
-    if kind is None:
-        return "does not summarize the first token by a map with gelu or tanh, or without one"
-    problem = config.get("problem_type")
-    if task == "glue" and problem == "multi_label_classification":
-        return "predicts several labels of a text at once"
-    if task == "glue" and problem == "regression" and len(label_names(config)) > 1:
-        return "predicts several numbers of a text"
-    return ""
+    problem = config.get("problem_type") if task == "glue" else None
+    reasons = {
+        "predicts from a map with a norm": model_type is MODERNBERT,
+        "does not summarize the first token by a map with gelu or tanh, or without one": (
+            kind is None
+        ),
+        "predicts several labels of a text at once": problem == "multi_label_classification",
+        "predicts several numbers of a text": (
+            problem == "regression" and len(label_names(config)) > 1
+        ),
+    }
+    return next((reason for reason, applies in reasons.items() if applies), "")
 
 
 def read_saved(config: JsonObject, task: str) -> JsonObject:
@@ -246,11 +238,7 @@ def head_settings(
         labels = {"column": tokenizer.tables.column}
     elif isinstance(tokenizer, ClassificationTokenizer):
         labels = asdict(tokenizer.labels)
-    saved: JsonObject = {
-        "task": task.name,
-        "options": asdict(task.config),
-        "labels": labels,
-    }
+    saved: JsonObject = {"task": task.name, "options": asdict(task.config), "labels": labels}
     if NULL_THRESHOLD in tensors:
         saved["null_threshold"] = tensors[NULL_THRESHOLD].item()
     return {**tokenizer.label_settings(), **dropout, SETTINGS_KEY: saved}
@@ -274,10 +262,8 @@ def label_names(config: JsonObject) -> list[str]:
 
 
 def read_labels(config: JsonObject, saved: JsonObject, *, pairs: bool) -> Labels:
-    """The labels of a classifier or a regression.
-
-    `saved` are those of a checkpoint that was exported. They count unless Transformers trained
-    the model on others.
+    """The labels of a classifier or a regression: `saved`, those of a checkpoint that was exported,
+    unless Transformers trained the model on others.
     """
     names = label_names(config)
     classes = names if len(names) > 1 else []

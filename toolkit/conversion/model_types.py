@@ -117,12 +117,12 @@ BLOCK = {
     "encoder.layers.*.after_feed_forward.norm": "encoder.layer.*.output.LayerNorm",
 }
 """Names that BERT, ELECTRA, ConvBERT and DeBERTa share."""
-QKV = "encoder.layers.*.attention.project.qkv"
+QKV, SELF = "encoder.layers.*.attention.project.qkv", "encoder.layer.*.attention.self"
 BERT_ENCODER = {
     **BLOCK,
     "encoder.embeddings.positions": "embeddings.position_embeddings",
     "encoder.embeddings.widen": "embeddings_project",
-    QKV: "encoder.layer.*.attention.self.{query key value}",
+    QKV: f"{SELF}.{{query key value}}",
 }
 BERT_HEAD = {
     "task.head.transform": "cls.predictions.transform.dense",
@@ -191,17 +191,11 @@ CONVBERT = ModelType(
     },
     encoder={
         **BERT_ENCODER,
-        QKV: "encoder.layer.*.attention.self.{query key value conv_out_layer}",
-        f"{CONVOLUTION}.generate": "encoder.layer.*.attention.self.conv_kernel_layer",
-        f"{CONVOLUTION}.span.depthwise.convolution": (
-            "encoder.layer.*.attention.self.key_conv_attn_layer.depthwise"
-        ),
-        f"{CONVOLUTION}.span.pointwise.weight": (
-            "encoder.layer.*.attention.self.key_conv_attn_layer.pointwise.weight"
-        ),
-        f"{CONVOLUTION}.span.pointwise.bias": (
-            "encoder.layer.*.attention.self.key_conv_attn_layer.bias"
-        ),
+        QKV: f"{SELF}.{{query key value conv_out_layer}}",
+        f"{CONVOLUTION}.generate": f"{SELF}.conv_kernel_layer",
+        f"{CONVOLUTION}.span.depthwise.convolution": f"{SELF}.key_conv_attn_layer.depthwise",
+        f"{CONVOLUTION}.span.pointwise.weight": f"{SELF}.key_conv_attn_layer.pointwise.weight",
+        f"{CONVOLUTION}.span.pointwise.bias": f"{SELF}.key_conv_attn_layer.bias",
     },
     shapes={
         f"{CONVOLUTION}.span.pointwise.weight": {"axis": 2},
@@ -245,13 +239,9 @@ DEBERTA = ModelType(
         "encoder.embeddings.positions": "embeddings.position_embeddings",
         "encoder.layers.*.convolution.convolution": "encoder.conv.conv",
         "encoder.layers.*.convolution.norm": "encoder.conv.LayerNorm",
-        "encoder.layers.*.attention.project.offset_query": (
-            "encoder.layer.*.attention.self.pos_query_proj"
-        ),
-        "encoder.layers.*.attention.project.offset_key": (
-            "encoder.layer.*.attention.self.pos_key_proj"
-        ),
-        QKV: "encoder.layer.*.attention.self.{query key value}_proj",
+        "encoder.layers.*.attention.project.offset_query": f"{SELF}.pos_query_proj",
+        "encoder.layers.*.attention.project.offset_key": f"{SELF}.pos_key_proj",
+        QKV: f"{SELF}.{{query key value}}_proj",
     },
     head=BERT_HEAD,
     tied=TIED_TO_BERT_HEAD,
@@ -382,10 +372,7 @@ GPT_BERT = replace(
         "encoder.layers.*.feed_forward.back.1": "mlp_layers.*.mlp.4",
         "encoder.layers.layer_weights": "dwa_modules.alphas",
     },
-    head={
-        "task.head.transform": "lm_head.nonlinearity.1",
-        "task.head": "lm_head.nonlinearity.5",
-    },
+    head={"task.head.transform": "lm_head.nonlinearity.1", "task.head": "lm_head.nonlinearity.5"},
     tied={"lm_head.nonlinearity.5.weight": "embedding.word_embedding.weight"},
     inner=("embedding.", "attention_layers.", "mlp_layers.", "dwa_modules."),
     token_tasks=("hybrid", "mlm"),
@@ -401,7 +388,7 @@ DIFFERENCES = {
     "deberta": (
         "Its layers have separate projections of offsets and no logarithmic buckets: the "
         "architecture deberta computes the second version, model_type deberta-v2."
-    ),
+    )
 }
 """Model type without a counterpart -> how it differs from the toolkit's architectures."""
 
@@ -412,6 +399,5 @@ MODEL_TYPES = {
 
 def choose_head(model_type: ModelType, config: JsonObject) -> ModelType:
     """The model type with the head that the config names."""
-    if model_type is not DEBERTA or config.get("legacy") is not False:
-        return model_type
-    return replace(DEBERTA, head=NEW_DEBERTA_HEAD, tied={})
+    is_new = model_type is DEBERTA and config.get("legacy") is False
+    return replace(DEBERTA, head=NEW_DEBERTA_HEAD, tied={}) if is_new else model_type

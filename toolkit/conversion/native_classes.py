@@ -77,10 +77,7 @@ SHARED = tuple(f"{ENCODER}.embeddings.{part}." for part in ("words", "types", "p
 
 
 def read_model(folder: Path) -> tuple[ModelType, JsonObject, dict[str, Tensor], str]:
-    """Model type, config and tensors of a folder, and the name of the tensors' file.
-
-    Tensors have their current names without the model's prefix.
-    """
+    """Model type, config and tensors (see `current_names`) of a folder, and the tensors' file."""
     config = files.read_model_config(folder)
     name = config.get("model_type")
     if name is None and any(str(key).startswith("num_hidden") for key in config):
@@ -121,16 +118,13 @@ def current_names(model_type: ModelType, saved: Mapping[str, Tensor]) -> dict[st
 
 
 def import_native(folder: Path, *, pairs: bool = False) -> ConvertedModel:
-    """The model of a folder, after all settings and tensors have been checked.
-
-    `pairs` tells that a classifier reads pairs of texts.
-    """
+    """The model of a folder, after all settings and tensors have been checked."""
     model_type, config, found, file = read_model(folder)
     problems = architectures.config_mismatches(model_type, config, found)
     named = [it._replace(where=f"{files.CONFIG}: {it.where}") for it in problems]
     tensors.check_none(folder, named)
     predicts_tokens = f"{model_type.head[HEAD]}.bias" in found
-    head = heads.read_head(model_type, config, predicts_tokens=predicts_tokens, pairs=pairs)
+    head = heads.read_head(model_type, config, predicts_tokens=predicts_tokens)
     if head.task in heads.CUTTING_TASKS and "tokens_per_sample" not in head.options:
         known = read_settings(folder).get("model_max_length"), config.get("max_position_embeddings")
         longest = min((it for it in known if isinstance(it, int)), default=0)
@@ -158,17 +152,11 @@ def assemble(
     of_tokens = head.task in model_type.token_tasks
     mappings = model_type.mappings(on_meta, model_type.head if of_tokens else head.names)
     required = tensors.expected_shapes(mappings, on_meta)
-    model: dict[str, Tensor] = {}
-    extra: dict[str, Tensor] = {}
-    copies: dict[str, Tensor] = {}
-    for name, tensor in found.items():
-        extra_name = replace_prefix(name, model_type.extra)
-        if name in model_type.tied:
-            copies[name] = tensor
-        elif extra_name is not None and name not in required:
-            extra[extra_name] = tensor
-        else:
-            model[name] = tensor
+    copies = {name: tensor for name, tensor in found.items() if name in model_type.tied}
+    rest = [name for name in found if name not in required and name not in copies]
+    renamed = {name: replace_prefix(name, model_type.extra) for name in rest}
+    extra = {new: found[name] for name, new in renamed.items() if new is not None}
+    model = {n: it for n, it in found.items() if n not in copies and renamed.get(n) is None}
     tensors.check_none(
         source,
         tensors.compare_tensors(model, required, file)
@@ -244,12 +232,12 @@ def class_name(
     model_type: ModelType, task: ComponentConfig, names: tensors.NameTable | None
 ) -> str:
     """Name of the class of Transformers for a model and its head."""
-    ending = "ForMaskedLM" if task.name in model_type.token_tasks else "Model"
-    if names:
-        ending = heads.CLASS_ENDINGS[task.name]
-    elif task.name == "rtd" and model_type is ELECTRA:
-        ending = "ForPreTraining"
-    return model_type.class_prefix + ending
+    endings = {
+        **dict.fromkeys(model_type.token_tasks, "ForMaskedLM"),
+        **({"rtd": "ForPreTraining"} if model_type is ELECTRA else {}),
+        **(heads.CLASS_ENDINGS if names else {}),
+    }
+    return model_type.class_prefix + endings.get(task.name, "Model")
 
 
 def check_component(task: str, component: str | None) -> None:
@@ -282,9 +270,8 @@ def select_component(
         return task, {n: tensor for n, tensor in found.items() if not n.startswith(GENERATOR)}
     renamed = {name: tensor for name, tensor in found.items() if name.startswith(SHARED)}
     prefixes = {f"{GENERATOR}encoder.": f"{ENCODER}.", f"{GENERATOR}head.": f"{HEAD}."}
-    for name, tensor in found.items():
-        if new_name := replace_prefix(name, prefixes):
-            renamed[new_name] = tensor
+    of_generator = {name: replace_prefix(name, prefixes) for name in found}
+    renamed |= {new: found[name] for name, new in of_generator.items() if new}
     return ComponentConfig("mlm", TASKS["mlm"].config), renamed
 
 
@@ -302,22 +289,17 @@ def rename_tensors(
     renamed = {name: tensor for parts in split for name, tensor in parts.items()}
     mapped = {mapping.toolkit_name for mapping in mappings}
     mapped |= {heads.NULL_THRESHOLD} if names else set()
-    prefixes, omitted = {prefix: name for name, prefix in model_type.extra.items()}, list[str]()
-    for name, tensor in {**found, **extra}.items():
-        if name in mapped and name not in extra:
-            continue
-        is_other_head = name in found and name.startswith(f"{HEAD}.") and task.name != "rtd"
-        hf_name = None if is_other_head else replace_prefix(name, prefixes)
-        if hf_name is None:
-            omitted.append(name)
-        else:
-            renamed[hf_name] = tensor
+    prefixes = {prefix: name for name, prefix in model_type.extra.items()}
+    rest = {n: it for n, it in {**found, **extra}.items() if n in extra or n not in mapped}
+    head = [n for n in found if n.startswith(f"{HEAD}.") and task.name != "rtd"]
+    hf_names = {n: None if n in head else replace_prefix(n, prefixes) for n in rest}
+    renamed |= {new: rest[n] for n, new in hf_names.items() if new is not None}
     inner, prefix = model_type.inner, model_type.prefix
     if not all(name.startswith(inner) for name in renamed):  # there is a head
         renamed = {(prefix if n.startswith(inner) else "") + n: t for n, t in renamed.items()}
     if model_type.code:
         renamed = tensors.pack(renamed, model_type.tied)
-    return renamed, sorted(omitted)
+    return renamed, sorted(n for n, new in hf_names.items() if new is None)
 
 
 def read_origin(folder: Path) -> JsonObject:
@@ -329,9 +311,8 @@ def read_origin(folder: Path) -> JsonObject:
 def choose_model_type(
     arch: EncoderConfig, task: ComponentConfig, origin: JsonObject
 ) -> tuple[ModelType, tensors.NameTable | None]:
-    """The original model type, else one with the same encoder; with the names of the task's head.
-
-    The first one that has the task's head counts, else the first.
+    """The original model type, else the first one with the same encoder, and the task's head if one
+    has it; with the names of this head.
     """
     known: dict[type[ArchConfig], ModelType] = {
         **{ConvBertConfig: CONVBERT, DebertaConfig: DEBERTA, ModernBertConfig: MODERNBERT},
@@ -361,10 +342,7 @@ def dropout_note(arch: ArchConfig) -> str:
 
 
 def export_notes(
-    model_type: ModelType,
-    arch: ArchConfig,
-    task: ComponentConfig,
-    names: tensors.NameTable | None,
+    model_type: ModelType, arch: ArchConfig, task: ComponentConfig, names: tensors.NameTable | None
 ) -> Iterator[str]:
     """Notes on what an export lacks, needs or computes in another way."""
     if isinstance(arch, ConvBertConfig) and not arch.convolve_padding:
@@ -391,6 +369,5 @@ def missing_native_class(path: Path, component: str | None = None) -> str:
     model_type, names = choose_model_type(arch, run.task, read_origin(folder))
     if model_type.code:
         return f"no class of Transformers computes {run.arch.name}, but code of its authors does"
-    if run.task.name in ("mlm", "rtd", "encode") or names is not None:
-        return ""
-    return f"no class of Transformers has the head of task {run.task.name}"
+    has_class = run.task.name in ("mlm", "rtd", "encode") or names is not None
+    return "" if has_class else f"no class of Transformers has the head of task {run.task.name}"

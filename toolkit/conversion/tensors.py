@@ -205,12 +205,10 @@ def pack(found: Mapping[str, Tensor], tied: Mapping[str, str]) -> dict[str, Tens
         elif kind == "relative_embedding":
             saved[name] = tensor[1:].contiguous()
         elif name.endswith(ALPHAS):
-            rows = {f"{name}.{i}": row[: i + 2].clone() for i, row in enumerate(saved.pop(name))}
-            saved |= rows
+            saved |= {f"{name}.{i}": row[: i + 2].clone() for i, row in enumerate(saved.pop(name))}
     for copy, original in tied.items():
-        tables = [it for name, it in found.items() if name.endswith(original)]
         if any(name.endswith(copy.rpartition(".")[0] + ".bias") for name in found):
-            saved[copy] = tables[0].clone()
+            saved[copy] = next(it for name, it in found.items() if name.endswith(original)).clone()
     return saved
 
 

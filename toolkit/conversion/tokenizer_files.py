@@ -64,11 +64,8 @@ def write_tokenizer(
     template: Template = "pair",
 ) -> None:
     """Write tokenizer.json, tokenizer_config.json, and vocab.txt for BERT's WordPiece."""
-    backend, symbols, roles = (
-        build_backend(source),
-        source.vocabulary.symbols,
-        source.vocabulary.roles,
-    )
+    symbols, roles = source.vocabulary.symbols, source.vocabulary.roles
+    backend = build_backend(source)
     special = [symbols[i] for i in sorted(set(roles.values()))]
     added = {token.content for token in backend.get_added_tokens_decoder().values()}
     backend.add_special_tokens(
@@ -251,8 +248,7 @@ def find_merges(tokenizer: Tokenizer, text: str, number: int) -> list[Pair]:
     chunks = chain.from_iterable(read_lines(whole_file(path), LINE_BYTES) for path in files)
     lines = chain.from_iterable(chunk.lines for chunk in chunks)
     backend.train_from_iterator(spell_words(tokenizer, lines), trainer)
-    merges = json.loads(backend.to_str())["model"]["merges"]
-    return [split_merge(it) for it in merges]
+    return [split_merge(it) for it in json.loads(backend.to_str())["model"]["merges"]]
 
 
 def split_merge(merge: str | Sequence[str]) -> Pair:

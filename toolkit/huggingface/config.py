@@ -69,12 +69,6 @@ class ToolkitConfig(PretrainedConfig):
         """
         self.arch, self.task = dict(arch or {}), dict(task or {})
         self.sizes, self.plugins = dict(sizes or {}), [dict(plugin) for plugin in plugins]
-        for plugin in self.plugins:
-            if missing := next((key for key in ("name", "files") if key not in plugin), ""):
-                raise ToolkitError(
-                    f"plugins in config.json must have name and files, but {plugin} has no "
-                    f"{missing}. Export the model again."
-                )
         self.padding_char_ids = list(padding_char_ids)
         super().__init__(**kwargs)
 
@@ -119,12 +113,9 @@ def load_plugins(config: ToolkitConfig, name: str, options: Mapping[str, Any]) -
 
 def read_files(config: ToolkitConfig, name: str, options: Mapping[str, Any]) -> dict[str, bytes]:
     """The tokenizer and the plugins' files, those that the folder or repository has."""
-    found = {
-        file: cached_file(
-            name, file, _raise_exceptions_for_missing_entries=False, **of_hub(options)
-        )
-        for file in [TOOLKIT_TOKENIZER_FILE, *list_plugin_files(config)]
-    }
+    of_file = {**of_hub(options), "_raise_exceptions_for_missing_entries": False}
+    files = [TOOLKIT_TOKENIZER_FILE, *list_plugin_files(config)]
+    found = {file: cached_file(name, file, **of_file) for file in files}
     return {file: Path(path).read_bytes() for file, path in found.items() if path}
 
 

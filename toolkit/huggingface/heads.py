@@ -197,8 +197,7 @@ class ToolkitForTokenClassification(ToolkitPreTrainedModel):
     ) -> TokenClassifierOutput:
         """`labels` are -100 where a token has no tag, as in padding."""
         inputs = self.to_inputs(input_ids, attention_mask, token_type_ids, position_ids, char_ids)
-        selected = flat_indices(inputs, input_ids.shape[1])
-        logits = self.head.scores(self.encoder, inputs, selected)
+        logits = self.head.scores(self.encoder, inputs, flat_indices(inputs, input_ids.shape[1]))
         loss = cross_entropy(logits, labels, num_items_in_batch)
         return TokenClassifierOutput(loss=loss, logits=logits.unflatten(0, input_ids.shape))
 
@@ -296,8 +295,8 @@ class SourceEncoder(nn.Module):
         **unused: Any,
     ) -> BaseModelOutput:
         [model] = self._model
-        inputs = model.to_inputs(input_ids, attention_mask)
-        return BaseModelOutput(last_hidden_state=model.encoder(inputs).states)
+        states = model.encoder(model.to_inputs(input_ids, attention_mask)).states
+        return BaseModelOutput(last_hidden_state=states)
 
 
 class ToolkitForConditionalGeneration(GenerativeToolkitModel):
@@ -370,6 +369,5 @@ class ToolkitForCausalLM(GenerativeToolkitModel):
         logits = self.scores(self.encoder(self.to_inputs(input_ids)).states)
         loss = None
         if labels is not None:  # copies the logits
-            shifted = logits[:, :-1].flatten(0, 1)
-            loss = cross_entropy(shifted, labels[:, 1:], num_items_in_batch)
+            loss = cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:], num_items_in_batch)
         return CausalLMOutput(loss=loss, logits=logits)

@@ -118,16 +118,13 @@ class ToolkitPreTrainedModel(PreTrainedModel):
     @classmethod
     def get_init_context(cls, *args: Any, **kwargs: Any) -> list[Any]:
         """Those of Transformers in which constructors can initialize weights."""
-        contexts = []
-        for context in super().get_init_context(*args, **kwargs):
-            function = getattr(context, "func", None)  # of a context manager that is a generator
-            disabling = getattr(function, "__name__", "") in (
-                "no_init_weights",
-                "init_empty_weights",
-            )
-            if not disabling and context != torch.device("meta"):  # the former in Transformers 4
-                contexts.append(context)
-        return contexts
+        meta, disabling = torch.device("meta"), ("no_init_weights", "init_empty_weights")
+        return [
+            it
+            for it in super().get_init_context(*args, **kwargs)
+            # the latter are context managers that are generators, in Transformers 4
+            if it != meta and getattr(getattr(it, "func", None), "__name__", "") not in disabling
+        ]
 
     def _move_missing_keys_from_meta_to_device(self, *args: Any, **kwargs: Any) -> None:
         """Keep what constructors initialized: new heads, and buffers that no file has."""

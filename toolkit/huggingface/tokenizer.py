@@ -60,8 +60,7 @@ class ToolkitTokenizer(PreTrainedTokenizer):
         parts_of_text = kwargs.get("split_special_tokens", self.split_special_tokens)
         if parts_of_text or self.added_tokens_encoder.keys() - self._ids.keys():
             return super().tokenize(text, **kwargs)
-        ids = self.reader.encode_parsing_special(text)
-        return [self.reader.vocabulary.symbols[i] for i in ids]
+        return [self.reader.vocabulary.symbols[i] for i in self.reader.encode_parsing_special(text)]
 
     def _tokenize(self, text: str, **kwargs: Any) -> list[str]:
         return [self.reader.vocabulary.symbols[i] for i in self.reader.encode(text)]
@@ -98,8 +97,7 @@ class ToolkitTokenizer(PreTrainedTokenizer):
             return [int(i in self.reader.vocabulary.special) for i in token_ids_0]
         first = [PLACEHOLDER] * len(token_ids_0)
         second = None if token_ids_1 is None else [PLACEHOLDER] * len(token_ids_1)
-        ids = self.build_inputs_with_special_tokens(first, second)
-        return [int(i != PLACEHOLDER) for i in ids]
+        return [int(i != PLACEHOLDER) for i in self.build_inputs_with_special_tokens(first, second)]
 
     def _encode_plus(self, text: Any, text_pair: Any = None, **options: Any) -> BatchEncoding:
         """As in Transformers; whole words get their characters."""
@@ -111,8 +109,7 @@ class ToolkitTokenizer(PreTrainedTokenizer):
         words = split_at_spaces(text) if isinstance(text, str) else text
         tensors, padding = options.pop("return_tensors", None), options.pop("padding_strategy")
         options["is_split_into_words"] = False
-        ids = source.encode_types(words)[0].tolist()
-        encoded = super()._encode_plus(ids, **options)
+        encoded = super()._encode_plus(source.encode_types(words)[0].tolist(), **options)
         encoded[CHAR_IDS] = source.char_ids(words)[: len(encoded["input_ids"])].tolist()
         lengths = {"max_length": options.get("max_length")}
         padded = self.pad(encoded, padding=padding.value, **lengths)

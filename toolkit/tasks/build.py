@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 from toolkit.checkpoints.load import (
     check_finite,
@@ -27,29 +27,9 @@ from toolkit.tasks.task import EncoderFactory, check_architecture, override_conf
 
 
 @overload
-def build_model(
-    name: str,
-    *,
-    tokenizer: Tokenizer | None = None,
-    vocabulary_size: int | None = None,
-    sizes: Mapping[str, int] | None = None,
-    task: None = None,
-    task_options: None = None,
-    labels: None = None,
-    **overrides: object,
-) -> EncoderModel: ...
+def build_model(name: str, *, task: None = None, **options: Any) -> EncoderModel: ...
 @overload
-def build_model(
-    name: str,
-    *,
-    tokenizer: Tokenizer | None = None,
-    vocabulary_size: int | None = None,
-    sizes: Mapping[str, int] | None = None,
-    task: str,
-    task_options: Mapping[str, object] | None = None,
-    labels: Sequence[str] | Labels | None = None,
-    **overrides: object,
-) -> Learner: ...
+def build_model(name: str, *, task: str, **options: Any) -> Learner: ...
 def build_model(
     name: str,
     *,
@@ -114,8 +94,7 @@ def build_learner(arch: ComponentConfig, task: ComponentConfig, sizes: Sizes) ->
     """An encoder with a task's heads; raises a ToolkitError if they do not fit together."""
     make_encoder = EncoderFactory(arch, sizes)
     encoder, build = make_encoder(), TASKS[task.name].factory
-    if not getattr(build, "is_generative", False):
-        check_architecture(encoder, task.name, "an encoder")
+    check_architecture(encoder, task.name, build.architecture_kind)
     learner = Learner(encoder, build(task.config, encoder, make_encoder))
     learner.origin = Origin(arch, task, sizes)
     return learner
@@ -136,7 +115,6 @@ def load_with_task(path: Path, task: ComponentConfig | None, *, weights: str = "
     run, sizes = read_config(folder)
     run = replace(run, task=task or run.task)
     learner = build_learner(run.arch, run.task, sizes)
-    learner.origin = learner.require_origin()._replace(run=run)
     learner.metadata = read_manifest(folder).metadata
     learner.adapt(run.training)
     load_weights(folder, learner, file=(file := weights_file(folder, weights)))
@@ -144,6 +122,6 @@ def load_with_task(path: Path, task: ComponentConfig | None, *, weights: str = "
     if run.training.has_adapters:
         merge_low_rank(learner.requires_grad_())
         run = replace(run, training=replace(run.training, lora_rank=0))
-        learner.origin = learner.require_origin()._replace(run=run)
+    learner.origin = Origin(run.arch, run.task, sizes, run)
     learner.tokenizer = Tokenizer.load(folder)
     return learner.eval()

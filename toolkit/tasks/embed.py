@@ -9,7 +9,7 @@ import logging
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, SupportsIndex
+from typing import Any, ClassVar, Literal, SupportsIndex
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from toolkit.criteria import Prediction
 from toolkit.data.tokenizers.offsets import check_texts, to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.interface import EncoderModel, Inputs, LayeredEncoder
-from toolkit.tasks.examples import Batch, Examples, to_device
+from toolkit.tasks.examples import Batch, Examples, SplitSource, to_device
 from toolkit.tasks.task import Task
 
 Pooling = Literal["mean", "max", "first"]
@@ -52,13 +52,11 @@ def encode_texts(
     lines = [to_line(text) for text in check_texts(texts)]
     before, after = special
     ids, lengths = tokenizer.encode_lines(lines)
-    limit, room = encoder.max_positions, None
-    if limit is not None:
-        room = max(0, limit - len(before) - len(after))
-        if cut := int(np.count_nonzero(lengths > room)):
-            log.warning(f"{cut:,} of {len(texts):,} texts were truncated to {limit} tokens.")
-    rows = split_rows(ids, lengths)
-    return [[*before, *row[:room].tolist(), *after] for row in rows]
+    limit = encoder.max_positions
+    room = None if limit is None else max(0, limit - len(before) - len(after))
+    if room is not None and (cut := int(np.count_nonzero(lengths > room))):
+        log.warning(f"{cut:,} of {len(texts):,} texts were truncated to {limit} tokens.")
+    return [[*before, *row[:room].tolist(), *after] for row in split_rows(ids, lengths)]
 
 
 def collate_texts(rows: Sequence[Sequence[int]], pad: int) -> Inputs:
@@ -82,8 +80,6 @@ def embed_rows(
     batch_size: int,
 ) -> list[Float[Tensor, ...]]:
     """`Learner.embed` of rows of tokens, in fp32 at least; rows of similar length share a batch."""
-    if batch_size < 1:
-        raise ToolkitError(f"batch_size must be at least 1, but is {batch_size}.")
     if pooling is not None and pooling not in REDUCTIONS:
         raise ToolkitError(
             f"pooling must be one of {', '.join(REDUCTIONS)} or None, but is {pooling!r}."
@@ -113,15 +109,15 @@ def read_layers(
     encoder: EncoderModel, inputs: Inputs, layers: int | Sequence[int]
 ) -> Float[Tensor, "B S *L D"]:
     """States of one layer, or of several side by side, in fp32 at least."""
-    if isinstance(encoder, LayeredEncoder) and layers != -1:
+    if layers == -1 or not isinstance(encoder, LayeredEncoder):
+        states = encoder(inputs).states
+    else:
         every = encoder.layer_states(inputs)
         states = (
             every[layers]
             if isinstance(layers, int)
             else torch.stack([every[it] for it in layers], 2)
         )
-    else:
-        states = encoder(inputs).states
     return states.to(torch.promote_types(states.dtype, torch.float32))
 
 
@@ -130,26 +126,22 @@ def check_layers(
 ) -> int | list[int]:
     """A layer, or several: integers of any kind, such as NumPy's, that the encoder has."""
     given: Any = layers
-    try:
-        several = isinstance(given, Sequence) or np.ndim(given) > 0
-        found = [operator.index(it) for it in given] if several else operator.index(given)
-    except TypeError:
-        raise ToolkitError(
-            f"layers must be an integer or a list of integers, but is {layers!r}."
-        ) from None
-    numbers = [found] if isinstance(found, int) else found
-    if not isinstance(encoder, LayeredEncoder) and found != -1:
-        raise ToolkitError(
-            f"layers must be -1, the last one, for {type(encoder).__name__}, which returns no "
-            f"others, but is {found}."
-        )
-    count = len(encoder.layers) if isinstance(encoder, LayeredEncoder) else 0
+    several = np.ndim(given) > 0
+    numbers = [operator.index(it) for it in (given if several else [given])]
+    if not isinstance(encoder, LayeredEncoder):
+        if several or numbers != [-1]:
+            raise ToolkitError(
+                f"layers must be -1, the last one, for {type(encoder).__name__}, which returns no "
+                f"others, but is {layers}."
+            )
+        return -1
+    count = len(encoder.layers)
     if not numbers or not all(-count - 1 <= number <= count for number in numbers):
         raise ToolkitError(
             f"layers must lie in 0 .. {count} for this model, 0 for the embeddings, or count from "
-            f"the end, -1 for the last layer, but is {found}."
+            f"the end, -1 for the last layer, but is {layers}."
         )
-    return found
+    return numbers if several else numbers[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,10 +154,14 @@ class Encode(Task[NoOptions, Examples[Batch], Batch]):
     """States of all tokens, and nothing to train."""
 
     coefficients: Mapping[str, float] = {}
-    remedy = (
+    remedy: ClassVar[str] = (
         "Task encode has no head to train. Choose another --task; --finetune-from loads the "
         "encoder of a checkpoint."
     )
+
+    @classmethod
+    def examples(cls, config: NoOptions, source: SplitSource) -> Examples[Batch]:
+        raise ToolkitError(cls.remedy)
 
     def predict(self, encoder: EncoderModel, batch: Batch) -> dict[str, Prediction]:
         return {}

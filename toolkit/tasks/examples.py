@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -102,7 +102,10 @@ class SplitSource(NamedTuple):
 
 
 class Examples(ABC, Generic[B]):
-    """Base class: set `lengths` and `fingerprint`, and define `make_batch`."""
+    """Base class: set `lengths` and `fingerprint`, and define `make_batch`.
+
+    Subclasses are called with the task's config, completed for the architecture, and the split.
+    """
 
     lengths: IntArray
     """Tokens per example, special tokens included; the batch planner reads them."""
@@ -115,6 +118,7 @@ class Examples(ABC, Generic[B]):
     truncated: int = 0
     """Number of items that are longer than the model reads."""
     row_multiple: int = 1
+    config: Any
     source: SplitSource
     """The split, of examples with random choices, and their seed."""
     text: tuple[TokenSamples, DataFolder, Split] | None = None
@@ -124,10 +128,6 @@ class Examples(ABC, Generic[B]):
     module has."""
     idle_values: ClassVar[Mapping[str, int]] = {}
     """Batch field, besides `targets` and `ids` -> its value in the batch of an idle rank."""
-
-    @abstractmethod
-    def __init__(self, config: object, source: SplitSource) -> None:
-        """`config` is the task's, completed for the architecture."""
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -145,6 +145,10 @@ class Examples(ABC, Generic[B]):
             )
         samples, folder, split = self.text
         return measure_rarity(samples, split.column("tokens"), folder.vocabulary)
+
+    def scheduled_value(self, option: str, epoch: int | float | None) -> float:
+        """An option of the task in this epoch, by the schedules of the run."""
+        return self.source.schedules.value(f"task.{option}", epoch, getattr(self.config, option))
 
     def noise(self, ids: IntArray, epoch: int | float | None) -> HashNoise:
         """Random numbers per example; those of copies differ."""
@@ -167,10 +171,9 @@ class Examples(ABC, Generic[B]):
         """
 
     def collate(self, ids: IntArray, epoch: int | float | None) -> B:
-        """One micro-batch; without ids that of an idle rank.
+        """One micro-batch; without ids that of an idle rank, while the others have more batches.
 
-        A rank is idle if the others have more batches. Its batch goes through the model like any
-        other, but its weights, sentences, tokens and loss are zero.
+        It goes through the model like any other, but all of its weights are zero.
         """
         if len(ids):
             return self.make_batch(ids, epoch)
@@ -183,10 +186,8 @@ class Examples(ABC, Generic[B]):
             for name, value in {"targets": IGNORED, "ids": -1, **self.idle_values}.items()
             if isinstance(values := getattr(batch, name, None), Tensor)
         }
-        weights = dict.fromkeys(batch.weights, 0.0)
-        named: Any = batch
-        idle: B = named._replace(**replaced, weights=weights, sentences=0, tokens=0)
-        return idle
+        weights, named = dict.fromkeys(batch.weights, 0.0), cast(Any, batch)
+        return named._replace(**replaced, weights=weights, sentences=0, tokens=0)
 
     def pad(self, values: IntArray, fill: int) -> Int[Tensor, " N"]:
         """One row at least, so that every head takes part in every batch; see `row_multiple`."""
@@ -210,11 +211,8 @@ class TaskDataset(Dataset[Batch]):
     """Examples that torch's DataLoader makes batches of, and `learner.loss` reads.
 
     `DataLoader(dataset, batch_size=8, shuffle=True, collate_fn=dataset.collate)` fetches whole
-    batches from `__getitems__`, and `collate` returns them as they are. Item i is a batch with this
-    example only.
-
-    In training, random choices such as masks are drawn for each batch from torch's default
-    generator; otherwise they are the same every time.
+    batches. Item i is a batch with this example only. In training, random choices such as masks are
+    drawn for each batch from torch's default generator; otherwise they are the same every time.
     """
 
     def __init__(self, examples: Examples[Any], *, training: bool) -> None:
@@ -233,8 +231,7 @@ class TaskDataset(Dataset[Batch]):
     def __getitems__(self, indices: Sequence[int]) -> Batch:
         """One batch of these examples."""
         draw = int(torch.randint(1 << 31, ())) if self.training else None
-        batch: Batch = self.examples.make_batch(np.array(indices, np.int64), draw)
-        return batch
+        return self.examples.make_batch(np.array(indices, np.int64), draw)
 
     @staticmethod
     def collate(batch: Batch | list[Batch]) -> Batch:
@@ -273,5 +270,4 @@ def add_packing(batch: T, pack: Callable[[Tensor], Packing | None]) -> T:
     if inputs.padding is None or inputs.packing is not None:
         return batch
     inputs = inputs._replace(packing=pack(inputs.padding))
-    packed: T = inputs if isinstance(batch, Inputs) else named._replace(inputs=inputs)  # type: ignore[assignment]
-    return packed
+    return inputs if isinstance(batch, Inputs) else named._replace(inputs=inputs)  # type: ignore[return-value]

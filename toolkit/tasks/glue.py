@@ -238,7 +238,7 @@ class Glue(Task[GlueConfig, GlueExamples, TargetBatch]):
     collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
     examples_class, results_class = GlueExamples, GlueResults
-    default_tokens = 128
+    predictor_class, default_tokens = GluePredictor, 128
 
     def __init__(self, c: GlueConfig, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
         super().__init__(c)
@@ -260,10 +260,8 @@ class Glue(Task[GlueConfig, GlueExamples, TargetBatch]):
         return self.head(self.pooler(self.features(encoder, inputs, selected)))
 
     def predict(self, encoder: EncoderModel, batch: TargetBatch) -> dict[str, Prediction]:
-        scores = self.scores(encoder, batch.inputs, batch.selected)
-        if self.is_regression:
-            return {OBJECTIVE: Values(scores[:, 0], batch.targets)}
-        return {OBJECTIVE: Classes(scores, batch.targets)}
+        scores, y = self.scores(encoder, batch.inputs, batch.selected), batch.targets
+        return {OBJECTIVE: Values(scores[:, 0], y) if self.is_regression else Classes(scores, y)}
 
     def encode_items(
         self,
@@ -272,8 +270,5 @@ class Glue(Task[GlueConfig, GlueExamples, TargetBatch]):
         items: Sequence[object],
         labels: Sequence[object] | None,
     ) -> MemoryFolder:
-        predictor = self.predictor(encoder, tokenizer)
+        predictor = GluePredictor(self, encoder, tokenizer)
         return encode_raw_texts(predictor.tokenizer, parse_items(predictor, items), labels)
-
-    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> GluePredictor:
-        return GluePredictor(self, encoder, tokenizer)

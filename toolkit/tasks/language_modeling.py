@@ -25,14 +25,11 @@ from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.examples import Examples, SplitSource, TargetBatch
 from toolkit.tasks.task import (
-    EncoderFactory,
     Metric,
     Perplexity,
     TargetScores,
     Task,
-    check_architecture,
     encode_texts,
-    negative_log_likelihood,
     score_targets,
     token_metrics,
 )
@@ -82,7 +79,6 @@ class BlockExamples(Examples[TargetBatch]):
         starts = self._words.starts(np.concatenate([previous[:, :1], tokens], 1))[:, 1:]
         # an end symbol is a word; so is what follows it, where some tokenizers omit the mark
         starts |= (tokens == self._eos) | (previous == self._eos)
-        word_count = (starts + self._words.inner[tokens])[inside].sum()
         return TargetBatch(
             inputs=Inputs(tokens=torch.from_numpy(previous)),
             selected=self.pad(np.flatnonzero(inside), 0),
@@ -90,7 +86,7 @@ class BlockExamples(Examples[TargetBatch]):
             weights={OBJECTIVE: float(len(targets))},
             sentences=len(ids),
             tokens=len(targets),
-            word_count=float(word_count),
+            word_count=float((starts + self._words.inner[tokens])[inside].sum()),
         )
 
 
@@ -99,18 +95,12 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, TargetBatch])
     """-log p(w_t | w_1 .. w_{t-1}), t over all positions of a text, end symbols included."""
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
-    is_generative = True
+    architecture_kind = "a causal language model"
     generation_mode = "continue"
     scorings = ("log_likelihood",)
     encode_items = encode_texts
     examples_class = BlockExamples
     default_tokens = 512
-
-    def __init__(
-        self, c: LanguageModelingConfig, encoder: EncoderModel, make_encoder: EncoderFactory
-    ) -> None:
-        super().__init__()
-        check_architecture(encoder, "language_modeling", "a causal language model")
 
     def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
         """The end symbol starts a text."""
@@ -150,12 +140,9 @@ class LanguageModeling(Task[LanguageModelingConfig, BlockExamples, TargetBatch])
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: TargetBatch
     ) -> Mapping[str, Metric]:
-        """nll and ppl per token, without label smoothing; accuracy; word_ppl.
-
-        word_ppl = exp(summed nll / words) is comparable between vocabularies: words are those of
-        the text, end symbols included.
+        """nll and ppl per token, without label smoothing; accuracy; word_ppl = exp(summed nll /
+        words of the text and end symbols), which is comparable between vocabularies.
         """
-        prediction = predictions[OBJECTIVE]
+        metrics = token_metrics(predictions[OBJECTIVE])
         words = torch.tensor(batch.word_count * bool(batch.sentences))  # 0 of an idle rank
-        word_ppl = Perplexity(negative_log_likelihood(prediction), words)
-        return {**token_metrics(prediction), "word_ppl": word_ppl}
+        return {**metrics, "word_ppl": Perplexity(metrics["nll"].total, words)}

@@ -82,8 +82,6 @@ class Learner(nn.Module):
         Their parameters get no gradients, and they stay in evaluation mode, without dropout. Make
         the optimizer afterwards, from the parameters that require gradients.
         """
-        if isinstance(patterns, str):
-            raise ToolkitError("patterns must be a list, but is a single text. Put it in brackets.")
         modules = find_modules(self.encoder, patterns)
         for module in modules:
             module.requires_grad_(False)
@@ -116,8 +114,7 @@ class Learner(nn.Module):
     def criterion(self) -> Criterion:
         """The criterion of the checkpoint's run, or the task's default."""
         config = self.require_origin().to_run().criterion
-        criterion: Criterion = CRITERIA[config.name].factory(config.config)
-        return criterion
+        return CRITERIA[config.name].factory(config.config)
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The loss to minimize: the mean of each objective times its coefficient, summed.
@@ -226,10 +223,8 @@ class Learner(nn.Module):
 
         Special tokens are added. Texts are truncated to the length that the encoder reads.
         """
-        device = self.encoder.token_embedding.weight.device
-        return to_device(
-            collate_texts(self._encode_rows(texts), self.tokenizer.vocabulary.pad), device
-        )
+        inputs = collate_texts(self._encode_rows(texts), self.tokenizer.vocabulary.pad)
+        return to_device(inputs, self.encoder.token_embedding.weight.device)
 
     def embed(
         self,
@@ -247,6 +242,7 @@ class Learner(nn.Module):
         `batch_size` texts at a time. Vectors are on the CPU and do not depend on the other texts,
         up to rounding.
         """
+        check_limits(batch_size=batch_size)
         with self._evaluating() as tokenizer:
             vectors = embed_rows(
                 self._encode_rows(texts),
@@ -270,7 +266,7 @@ class Learner(nn.Module):
 
         The encoder reads `batch_size` sentences at a time.
         """
-        check_limits(batch_size=batch_size)
+        check_limits(batch_size=batch_size, top=top)
         texts = [sentences] if isinstance(sentences, str) else sentences
         task = require(self.task, FillsMasks)
         with self._evaluating() as tokenizer:
@@ -313,20 +309,13 @@ class Learner(nn.Module):
             )
         with self._evaluating():
             task = require(self.task, PredictsItems)
-            predictor = task.predictor(self.encoder, self.tokenizer)
+            predictor = task.predictor_class(task, self.encoder, self.tokenizer)
             results = predictor.start(parse_items(predictor, items))
             if truncated := results.examples.truncated:
                 log.warning(f"{truncated:,} of {len(items):,} items {TRUNCATED}.")
-            return list(
-                predict_batches(
-                    results,
-                    self,
-                    next(self.parameters()).device,
-                    max_tokens=max_tokens,
-                    batch_size=batch_size,
-                    packs=self.encoder.uses_packing,
-                )
-            )
+            limits = {"max_tokens": max_tokens, "batch_size": batch_size}
+            device, packs = next(self.parameters()).device, self.encoder.uses_packing
+            return [*predict_batches(results, self, device, **limits, packs=packs)]
 
     @contextmanager
     def _evaluating(self) -> Iterator[Tokenizer]:
@@ -340,7 +329,7 @@ class Learner(nn.Module):
 
 
 def check_limits(**limits: int | None) -> None:
-    """Raise unless the limits of a batch are positive, or None for no limit."""
+    """Raise unless the limits are positive, or None for no limit."""
     for name, limit in limits.items():
         if limit is not None and limit < 1:
             raise ToolkitError(f"{name} must be at least 1, but is {limit}. Raise it.")

@@ -1,7 +1,5 @@
 """Multiple choice: RACE (Lai et al. 2017), SWAG (Zellers et al. 2018).
 
-Every option forms a row with its passage.
-
 N questions of the batch   B their options   O maximum number of options
 """
 
@@ -32,22 +30,16 @@ from toolkit.data.formats.qa.multiple_choice import (
     parse_choices,
 )
 from toolkit.data.loading.batching import compute_fingerprint
-from toolkit.data.raw_items import ItemValues
 from toolkit.data.samples.sequence_pairs import (
     SPECIAL_OF_PAIR,
     describe_truncation,
     join_pairs,
     truncate_longest_first,
 )
-from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.models.heads import Features, HeadKind, SentenceHead, build_pooler
 from toolkit.models.interface import EncoderModel, Inputs
 from toolkit.tasks.examples import Examples, SplitSource, to_inputs
-from toolkit.tasks.predictions import (
-    Predictor,
-    Results,
-    check_unique_ids,
-)
+from toolkit.tasks.predictions import Predictor, Results, check_unique_ids
 from toolkit.tasks.task import EncoderFactory, FeatureOptions, Task
 
 
@@ -214,9 +206,7 @@ class MultipleChoicePredictor(Predictor[ChoiceItem, OptionPrediction]):
 
     fields = FIELDS
     columns = ("option", "probability", "text")
-
-    def parse(self, values: ItemValues) -> ChoiceItem:
-        return parse_choices(values)
+    parse = staticmethod(parse_choices)
 
     def start(self, items: Sequence[ChoiceItem]) -> MultipleChoiceResults:
         read = [(context, completed) for context, _, completed in items]
@@ -235,7 +225,7 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
     collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
     examples_class, results_class = MultipleChoiceExamples, MultipleChoiceResults
-    default_tokens = 512
+    predictor_class, default_tokens = MultipleChoicePredictor, 512
 
     def __init__(
         self, c: MultipleChoiceConfig, encoder: EncoderModel, make_encoder: EncoderFactory
@@ -257,6 +247,3 @@ class MultipleChoice(Task[MultipleChoiceConfig, MultipleChoiceExamples, Multiple
         options = scores[batch.option_rows.clamp(min=0)]  # (B) -> (N, O)
         options = options.masked_fill(batch.option_rows == NO_OPTION, IMPOSSIBLE)
         return {OBJECTIVE: MaskedClasses(options, batch.targets)}
-
-    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> MultipleChoicePredictor:
-        return MultipleChoicePredictor(self, encoder, tokenizer)

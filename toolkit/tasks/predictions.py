@@ -66,12 +66,10 @@ class Results(ABC, Generic[B, R]):
     def store(self, ids: Tensor | None, array: Array, values: Tensor) -> None:
         """Set the array's values of these examples; negative ids are padding."""
         assert ids is not None, "the task's batches have ids"
-        index = ids.cpu().numpy()
+        index, stored = ids.cpu(), torch.from_numpy(array)
         real = index >= 0
-        if values.dtype == torch.bfloat16:  # which numpy lacks
-            values = values.float()
-        array[index[real]] = values.cpu().numpy()[real]
-        self.seen[index[real]] = True
+        stored[index[real]] = values.cpu()[real].to(stored.dtype)
+        self.seen[index[real].numpy()] = True
 
     @abstractmethod
     def update(self, batch: B, predictions: Mapping[str, Prediction]) -> None:
@@ -139,8 +137,7 @@ class Predictor(Generic[I, R]):
         By default the value of the only field, or a tuple of those of all fields.
         """
         item: Any = tuple(values[field.name] for field in self.fields)
-        parsed: I = item if len(item) > 1 else item[0]
-        return parsed
+        return item if len(item) > 1 else item[0]
 
     def start(self, items: Sequence[I]) -> Any:
         """The `Results` of the items as examples, which must be those of toolkit-validate.
@@ -175,10 +172,7 @@ def predict_batches(
     batch_size: int | None = None,
     packs: bool = False,
 ) -> Sequence[R]:
-    """The predictions for all items, which are batched by length.
-
-    An item longer than `max_tokens` is a batch by itself.
-    """
+    """The predictions for all items, batched by length; one above the limit is its own batch."""
     examples = results.examples
     if not len(examples):
         return results.records()
@@ -195,19 +189,14 @@ def predict_batches(
 def metrics_table(rows: Iterable[ClassMetrics], *, column: str, count: str) -> Table:
     """A row per class."""
     return Table(
-        columns=(column, *SCORES, count),
-        rows=[tuple(row) for row in rows],
-        shared_precision=SCORES,
+        columns=(column, *SCORES, count), rows=[tuple(row) for row in rows], shared_precision=SCORES
     )
 
 
 def class_events(
     confusion: IntArray, classes: Sequence[str], *, event: str, predicted: int | None = None
 ) -> list[Event]:
-    """One event per class, and one with the confusion matrix.
-
-    If only the first `predicted` classes can be predicted, the matrix has only their columns.
-    """
+    """One event per class, and one with the confusion matrix and its first `predicted` columns."""
     rows = [(event, row._asdict()) for row in class_metrics(confusion, classes)]
     columns, counts = list(classes)[:predicted], confusion[:, :predicted].tolist()
     return [*rows, ("confusion", {"predicted": columns, "true": classes, "counts": counts})]

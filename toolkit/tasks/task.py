@@ -49,14 +49,11 @@ class Ranking(NamedTuple):
     negatives: Tensor
 
 
-class Perplexity(NamedTuple):
+class Perplexity(Ratio):
     """exp(total / weight) of a summed -log p."""
 
-    total: Tensor
-    weight: Tensor
 
-
-Metric = Ratio | Ranking | Perplexity
+Metric = Ratio | Ranking
 
 
 class TargetScores(NamedTuple):
@@ -95,14 +92,16 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     """Whether validation during training has results, for metrics that are not means."""
     reports_perplexity: ClassVar[bool] = True
     """Whether to report exp of the first objective's loss."""
-    is_generative: ClassVar[bool] = False
-    """Whether its architectures have a decoder."""
+    architecture_kind: ClassVar[str] = "an encoder"
+    """Also "a causal language model" or "an encoder-decoder model"."""
     generation_mode: ClassVar[str] = ""
     """Mode of toolkit-generate for checkpoints of the task: translate, continue or fill-mask."""
-    examples_class: ClassVar[type[Examples[Any]]]
-    """Class of the examples."""
+    examples_class: ClassVar[type[Any]]
+    """Class of the examples, called with the config and the split."""
     results_class: ClassVar[type[Results[Any, Any]] | None] = None
     """Class of the results, called with the examples; None if there are none."""
+    predictor_class: ClassVar[type[Predictor[Any, Any]]]
+    """Reads raw items, if the task can: called with the task, the encoder and the tokenizer."""
     default_tokens: ClassVar[int | None] = None
     """Replaces tokens_per_sample 0, as far as the architecture allows; 0 for its maximum. None if
     the examples do not depend on the architecture."""
@@ -113,24 +112,10 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         super().__init__()
         self.config = config
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "collector" in vars(cls):
-            raise ToolkitError(
-                f"{cls.__name__}.collector is now `results_class`, a class of results "
-                f"(toolkit.tasks.predictions.Results), or `results(examples)`. Rename it."
-            )
-
-    remedy: ClassVar[str] = ""
-    """Of a task that trains nothing, why, and what to do."""
-
     @classmethod
     def examples(cls, config: C, source: SplitSource) -> E:
         """The examples of one split."""
-        if cls.remedy:
-            raise ToolkitError(cls.remedy)
-        examples: E = cls.examples_class(config, source)  # type: ignore[assignment]
-        return examples
+        return cls.examples_class(config, source)
 
     @abstractmethod
     def predict(self, encoder: EncoderModel, batch: B) -> Mapping[str, LazyPrediction]:
@@ -143,10 +128,8 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
     @classmethod
     def resolve_for(cls, config: C, arch: ArchConfig | EncoderModel) -> C:
         """The config for `examples`, completed for an architecture's config or encoder."""
-        if cls.default_tokens is None:
-            return config
-        resolved: C = resolve_length(config, arch, cls.default_tokens)
-        return resolved
+        tokens = cls.default_tokens
+        return config if tokens is None else resolve_length(config, arch, tokens)
 
     def results(self, examples: E) -> Results[B, Any] | None:
         """Stores the predictions for examples; None if the task has no use for them."""
@@ -154,9 +137,8 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
 
     def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
         """Ids before and after a text, as the encoder reads it: [CLS] and [SEP] if it has them."""
-        if vocabulary.cls == vocabulary.pad:
-            return (), ()
-        return (vocabulary.cls,), (vocabulary.sep,)
+        has_them = vocabulary.cls != vocabulary.pad
+        return ((vocabulary.cls,), (vocabulary.sep,)) if has_them else ((), ())
 
 
 def encode_texts(
@@ -188,8 +170,7 @@ class ReadsItems(Protocol):
 class PredictsItems(Protocol):
     """A task with predictions for raw items: `learner.predict` and toolkit-predict."""
 
-    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> Predictor[Any, Any]:
-        """Reads the items, and stores the model's predictions for them."""
+    predictor_class: ClassVar[type[Predictor[Any, Any]]]
 
 
 @runtime_checkable
@@ -272,8 +253,7 @@ def require(task: object, capability: type[P]) -> P:
     if isinstance(task, capability):
         return task
     what, tasks, more = CAPABILITIES[capability]
-    name = TASKS.find_name(type(task))
-    raise wrong_training_error(what, f"--task {tasks}", name, more=more)
+    raise wrong_training_error(what, f"--task {tasks}", TASKS.find_name(type(task)), more=more)
 
 
 class EncoderFactory(NamedTuple):
@@ -294,14 +274,8 @@ class EncoderFactory(NamedTuple):
 
     def scale(self, fraction: float) -> EncoderModel:
         """An encoder with this fraction of the widths and heads."""
-        config = self.arch.config
-        if not isinstance(config, ArchConfig):
-            raise ToolkitError(
-                f"Architecture {self.arch.name!r} cannot be scaled: {type(config).__name__} is not "
-                f"derived from toolkit.models.interface.ArchConfig."
-            )
         try:
-            return self(**config.scaled_options(fraction))
+            return self(**self.arch.config.scaled_options(fraction))
         except ToolkitError as error:
             raise ToolkitError(
                 f"Architecture {self.arch.name!r} cannot be scaled by {fraction}: {error} Choose a "
@@ -322,9 +296,10 @@ ROWS_PER_CHUNK = 512
 """Rows of states whose scores over the vocabulary exist at a time."""
 
 
-def token_metrics(prediction: Prediction) -> dict[str, Metric]:
-    """nll, ppl = exp(nll) and accuracy."""
-    total, correct = negative_log_likelihood(prediction), accuracy(prediction)
+@torch.no_grad()
+def token_metrics(prediction: Prediction) -> dict[str, Ratio]:
+    """nll, the mean of -log p without label smoothing; ppl = exp(nll); accuracy."""
+    total, correct = CrossEntropy(CrossEntropyConfig()).total(prediction), accuracy(prediction)
     return {
         "nll": Ratio(total, correct.weight),
         "ppl": Perplexity(total, correct.weight),
@@ -337,12 +312,6 @@ def accuracy(prediction: Prediction) -> Ratio:
     logits, targets = prediction
     correct = (logits.argmax(-1) == targets).sum()
     return Ratio(correct.float(), (targets != IGNORED).sum().float())
-
-
-@torch.no_grad()
-def negative_log_likelihood(prediction: Prediction) -> Float[Tensor, ""]:
-    """-sum_n log p_n(target_n), without label smoothing."""
-    return CrossEntropy(CrossEntropyConfig()).total(prediction)
 
 
 def score_targets(
@@ -381,10 +350,7 @@ def max_input_length(arch: ArchConfig | EncoderModel) -> int | None:
 
 
 def resolve_length(config: Any, arch: ArchConfig | EncoderModel, default: int = 0) -> Any:
-    """The config with tokens_per_sample 0 replaced by the default, or what the architecture allows.
-
-    Without a default and a limit it stays 0.
-    """
+    """The config with the default, as far as the architecture allows, for tokens_per_sample 0."""
     limit, tokens = max_input_length(arch), config.tokens_per_sample
     if limit and tokens > limit:
         raise ToolkitError(

@@ -83,12 +83,10 @@ class TextGenerator:
 
     def encode_line(self, line: str) -> GenerationRequest:
         """A line as a request; raises a ToolkitError if it cannot be processed."""
-        text, tab, target_text = line.partition("\t")
         paired = self.c.prefixes or (self.c.score_reference and not self.decoder_only)
+        text, tab, target_text = line.partition("\t") if paired else (line, "", "")
         if paired and not tab:
             raise ToolkitError("no tab followed by text")
-        if not paired:
-            text = line
         source = self.encode(text) if text.strip() else []
         if not source and not (self.decoder_only and paired):
             raise ToolkitError("empty")
@@ -108,7 +106,7 @@ class TextGenerator:
         if limit and tokens > limit:
             raise ToolkitError(f"{tokens} tokens, more than the model's {limit} positions")
         if self.c.score_reference:
-            if limit and len(source) * self.decoder_only + len(target) >= limit:
+            if limit and len(target) >= limit:
                 raise ToolkitError(
                     f"{len(target) + 1} tokens to score, more than the model's {limit} positions"
                 )
@@ -126,8 +124,7 @@ class TextGenerator:
             return None
         vocabulary, device = self.tokenizer.vocabulary, self.models[0].token_embedding.weight.device
         ids = np.concatenate([np.array(request.source, np.int64) for request in requests])
-        lengths = np.array([len(request.source) for request in requests])
-        texts = TokenTexts(ids, lengths)
+        texts = TokenTexts(ids, np.array([len(request.source) for request in requests]))
         return to_device(to_source_inputs(texts, vocabulary.sep, vocabulary.pad), device)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[GenerationOutput]:

@@ -37,15 +37,7 @@ from toolkit.models.interface import Encoded, EncoderModel, Inputs
 from toolkit.reporting.tables import Table
 from toolkit.tasks.examples import Examples, SplitSource, pad_to_multiple
 from toolkit.tasks.predictions import Event, Results
-from toolkit.tasks.task import (
-    C,
-    E,
-    EncoderFactory,
-    Metric,
-    Task,
-    check_architecture,
-    token_metrics,
-)
+from toolkit.tasks.task import C, E, Metric, Task, token_metrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,11 +192,10 @@ class TranslationResults(Results[TranslationBatch, Any]):
         padding, target = batch.inputs.padding, self.split.tokenizer.target
         width = batch.inputs.tokens.shape[1]
         lengths = [width] * len(ids) if padding is None else (~padding).sum(1).tolist()
-        limits = [LENGTH_FACTOR * length + LENGTH_OFFSET for length in lengths]
         hypotheses = generate_best(
             *(cast(GenerativeModel, encoder), batch.inputs, target.vocabulary),
             beam=self.beam,
-            max_length=limits,
+            max_length=[LENGTH_FACTOR * length + LENGTH_OFFSET for length in lengths],
         )
         for number, tokens, length in zip(ids, hypotheses, lengths, strict=True):
             self.translations[number] = target.decode(tokens) if length > EMPTY_LENGTH else ""
@@ -254,14 +245,9 @@ class SourceTargetTask(Task[C, E, TranslationBatch]):
     The decoder's first input is the end symbol. The only objective has the name of the task.
     """
 
-    is_generative = True
+    architecture_kind = "an encoder-decoder model"
     generation_mode = "translate"
     default_tokens = 0
-
-    def __init__(self, c: C, encoder: EncoderModel, make_encoder: EncoderFactory) -> None:
-        super().__init__(c)
-        [name] = self.coefficients
-        check_architecture(encoder, name, "an encoder-decoder model")
 
     def special_tokens(self, vocabulary: Vocabulary) -> tuple[Sequence[int], Sequence[int]]:
         """The end symbol follows a source sentence."""

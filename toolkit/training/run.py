@@ -321,4 +321,4 @@ class TrainingRun:
             split.loader.close()
         if self.sink:
             self.sink.close()
-        self.save_folder.close()
+        self.save_folder.lock.release()

@@ -122,7 +122,7 @@ def test_data_with_other_tags_is_rejected(tagged):
 def test_predicted_spans_are_words_of_their_sentence(tagged):
     tokenizer = TaggedSplit(tagged(TRAIN, VALID), "valid").tokenizer
     learner = build_model("bert_tiny", tokenizer=tokenizer, task="span_tagging", layers=1)
-    predictor = learner.task.predictor(learner.encoder, tokenizer)
+    predictor = learner.task.predictor_class(learner.task, learner.encoder, tokenizer)
     results = predictor.start([["the", "dog", "barks"], [], ["a", "cat"]])
     tags = ["B-NP", "I-NP", "O", "I-NP", "I-NP"]
     results.predicted[:] = [results.tags.index(tag) for tag in tags]

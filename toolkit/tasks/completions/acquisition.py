@@ -58,10 +58,7 @@ def fit_age(words: FloatArray, surprisals: FloatArray, chance: float) -> float:
 
 
 def acquire(records: Sequence[JsonObject], human: Mapping[str, float]) -> JsonObject:
-    """The age of each word by the checkpoints of a run, and correlations with human ages.
-
-    The correlations are those of log10(words seen), over words that have both ages.
-    """
+    """The age of each word by the checkpoints of a run; correlations of its log with human ages."""
     seen = np.array([record["words"] for record in records], float)
     ages = {
         word: fit_age(seen, np.array([it["surprisals"][word][0] for it in records]), chance)

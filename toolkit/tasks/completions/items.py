@@ -185,20 +185,16 @@ def read_rows(file: Path) -> Iterator[Record]:
     the one before (Zorro, github.com/phueb/Zorro).
     """
     if row_suffix(file) in JSON_SUFFIXES or begins_with_json(file):
-        yield from read_json_lines(whole_file(file))
-        return
+        return read_json_lines(whole_file(file))
     if row_suffix(file) == ".csv":
-        yield from read_csv(whole_file(file))
-        return
+        return read_csv(whole_file(file))
     rows = (it for it in read_tab_cells(whole_file(file)) if any(map(str.strip, it.values)))
-    first = next(rows, None)
-    if first is None:
-        return
-    lower = [cell.strip().lower() for cell in first.values]
-    if any(it.fits(set(lower)) for it in READERS) and len(lower) > 1:
-        yield from name_cells(chain([first._replace(values=lower)], rows))
-        return
-    yield from pair_lines(chain([first], rows))
+    for first in rows:
+        lower = [cell.strip().lower() for cell in first.values]
+        if any(it.fits(set(lower)) for it in READERS) and len(lower) > 1:
+            return name_cells(chain([first._replace(values=lower)], rows))
+        return pair_lines(chain([first], rows))
+    return rows
 
 
 def pair_lines(rows: Iterator[Record]) -> Iterator[Record]:
@@ -228,7 +224,7 @@ def pair_lines(rows: Iterator[Record]) -> Iterator[Record]:
 
 def read_items(file: Path, name: str) -> Iterator[Item]:
     """The items of one file, a paradigm with this name unless the rows name their own."""
-    found = False
+    row = None
     for row in read_rows(file):
         parts = {"prefix": "", **find_reader(row).read(row, name)}
         options, prefix = parts["options"], parts["prefix"]
@@ -252,9 +248,8 @@ def read_items(file: Path, name: str) -> Iterator[Item]:
             )
         prefixes = prefix if isinstance(prefix, list) else [prefix] * len(options)
         paradigm = Paradigm(**{**names, "name": names["name"] or name})
-        found = True
         yield Item(prefixes, options, paradigm, row.file, row.line, answer, rating)
-    if not found:
+    if row is None:
         raise ToolkitError(f"{file} must hold sentence pairs or items, but holds none.")
 
 
@@ -323,9 +318,8 @@ def list_files(path: Path, remarks: list[str]) -> list[Path]:
     files = [f for f in sorted(path.iterdir()) if f.name.endswith(FOLDER_ENDINGS) and f.is_file()]
     others = []
     for file in files:
-        first = None
-        if row_suffix(file) in JSON_SUFFIXES:
-            first = next(read_json_lines(whole_file(file)), None)
+        is_json = row_suffix(file) in JSON_SUFFIXES
+        first = next(read_json_lines(whole_file(file)), None) if is_json else None
         if first and isinstance(first.values, dict):
             fields = first.values.keys()
             known = any(it.fits(fields) for it in READERS) or fields & {GOOD, BAD}

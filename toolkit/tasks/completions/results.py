@@ -182,14 +182,15 @@ def make_tables(record: JsonObject, *, paradigms: bool) -> list[Table]:
         columns = ("phenomenon", "field", "paradigms", *metrics)
         tables.append(make_table(columns, rows, caption))
     if found := record.get("difference"):
-        columns = ("phenomenon", *[it for it in found["groups"][0] if it != "name"])
         seeds, others = found["seeds"]
         more = f" (over {seeds} and {others} seeds)" if max(seeds, others) > 1 else ""
-        title = f"{caption}, minus {found['from']}{more}"
-        tables.append(make_table(columns, found["groups"], title))
+        columns = ("phenomenon", *(it for it in found["groups"][0] if it != "name"))
+        tables.append(
+            make_table(columns, found["groups"], f"{caption}, minus {found['from']}{more}")
+        )
     if record.get("correlations"):
-        names = ("paradigm", *[it for it in record["correlations"][0] if it != "name"])
-        tables.append(make_table(names, record["correlations"], caption))
+        columns = ("paradigm", *(it for it in record["correlations"][0] if it != "name"))
+        tables.append(make_table(columns, record["correlations"], caption))
     return tables
 
 

@@ -17,8 +17,8 @@ B inputs   S tokens of an input   N targets
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -27,7 +27,7 @@ import torch
 from toolkit.common.arrays import BoolArray, FloatArray, IntArray, split_rows
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import TASKS
-from toolkit.data.tokenizers.offsets import Span, to_line
+from toolkit.data.tokenizers.offsets import to_line
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import UNFINISHED
 from toolkit.data.tokenizers.words import joins
@@ -79,9 +79,8 @@ class TextScorer:
         self.learner, self.precision, self.max_tokens = learner, precision, max_tokens
         self.reads_first = isinstance(learner.task, ScoresContinuations)
         self.translates = self.reads_first and not isinstance(learner.task, ScoresTargets)
-        if self.translates:
-            known: Sequence[str] = ("log_likelihood",)
-        else:
+        known: Sequence[str] = ("log_likelihood",)
+        if not self.translates:
             known = require(learner.task, ScoresTargets).scorings
         if learner.encoder.is_word_level or learner.encoder.fixed_length:
             raise ToolkitError(
@@ -99,9 +98,8 @@ class TextScorer:
         self.scoring = known[0] if scoring == "auto" else scoring
         self.is_causal = self.scoring == "log_likelihood"
         vocabulary = learner.tokenizer.target.vocabulary
-        special = learner.task.special_tokens(vocabulary)
-        if self.translates:  # the end symbol starts a target
-            special = ((vocabulary.sep,), ())
+        target = (vocabulary.sep,), ()  # the end symbol starts it
+        special = target if self.translates else learner.task.special_tokens(vocabulary)
         self.before, self.after = (np.array(ids, np.int64) for ids in special)
         self.mask = vocabulary.mask
         self.context = context and min(context, learner.encoder.max_positions or context)
@@ -110,11 +108,9 @@ class TextScorer:
     @property
     def max_length(self) -> int | None:
         """Maximum number of tokens of a text; None if unlimited."""
-        limit = self.learner.encoder.max_positions
-        if limit is None:
-            return None
+        limit, special = self.learner.encoder.max_positions, len(self.before) + len(self.after)
         masks = (FUTURE - 1) * (self.scoring == LEFT_TO_RIGHT)
-        return limit - len(self.before) - len(self.after) + self.is_causal - masks
+        return None if limit is None else limit - special + self.is_causal - masks
 
     def encode(
         self, texts: Sequence[str], options: Sequence[str] | None = None
@@ -142,17 +138,15 @@ class TextScorer:
                 start = len(before[index])
                 # a token without characters, a mark, begins the word after it
                 firsts[index] = int(((spans[:, 1] <= start) & (spans[:, 0] < start)).sum())
-        if self.scoring == "within_word_left_to_right":
-            ends = find_word_ends(tokenizer, lines)
-        else:
-            ends = [np.arange(1, len(row) + 1) for row in rows]
+        ends = (
+            find_word_ends(tokenizer, lines)
+            if self.scoring == "within_word_left_to_right"
+            else [np.arange(1, len(row) + 1) for row in rows]
+        )
         return [EncodedText(*parts) for parts in zip(rows, ends, firsts, sources, strict=True)]
 
     def score(self, texts: Sequence[EncodedText]) -> FloatArray:
-        """Log-probability of each text, and its number of tokens that are not the most probable.
-
-        They do not depend on the other texts, up to rounding.
-        """
+        """Log-probability of each text, and its number of tokens that are not the most probable."""
         rows = self.score_tokens(texts)
         return np.array([[it[:, 0].sum() for it in rows], [(1 - it[:, 1]).sum() for it in rows]])
 
@@ -161,10 +155,7 @@ class TextScorer:
         self, texts: Sequence[EncodedText], begins: BoolArray | None = None
     ) -> list[FloatArray]:
         """Per text, a row for each of its tokens that is scored, with columns of `TargetScores`."""
-        table = TargetTable()
-        for text in texts:
-            for request in self._requests(text):
-                table.add(*request)
+        requests = chain.from_iterable(map(self._requests, texts))
         ends = np.cumsum([text.size for text in texts])
         found = np.zeros((ends[-1], 2 if begins is None else len(TargetScores._fields)))
         encoder, task = self.learner.encoder, self.learner.task
@@ -173,9 +164,9 @@ class TextScorer:
             {} if begins is None else {"begins": torch.from_numpy(begins).to(device)}
         )
         with self.precision.autocast():  # around all batches, so that weights are cast once
-            for arrays in table.batches(self.max_tokens):
-                moved = [torch.from_numpy(it).to(device) for it in arrays[:5]]
-                (source, rows, tokens, selected, targets), requests = moved, arrays[5]
+            for *arrays, numbers in batch_targets(requests, self.max_tokens):
+                moved = [torch.from_numpy(it).to(device) for it in arrays]
+                source, rows, tokens, selected, targets = moved
                 if source.numel():
                     states = require(task, ScoresContinuations).continue_states(
                         encoder, source, rows, tokens, selected
@@ -186,12 +177,12 @@ class TextScorer:
                     scores = require(task, ScoresTargets).score_targets(
                         encoder, Inputs(tokens, causal=self.is_causal), selected, targets, **more
                     )
-                numbers = [it.double() for it in scores if it is not None]
-                found[requests] = torch.stack(numbers, 1).cpu().numpy()
+                columns = torch.stack([it.double() for it in scores if it is not None], 1)
+                found[numbers] = columns.cpu().numpy()
         return np.split(found, ends[:-1])
 
-    def _requests(self, text: EncodedText) -> Iterator[tuple[IntArray, IntArray, int, int]]:
-        """Source, input, position and token: each after those before it, or masked.
+    def _requests(self, text: EncodedText) -> Iterator[Request]:
+        """The tokens of a text, each after those before it, or masked.
 
         What is hidden with a masked token is masked too. The source is read before the input; for a
         language model it is the prefix but its last token, which options share.
@@ -242,15 +233,11 @@ def find_word_ends(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[IntAr
     marks of SentencePiece, WordPiece and byte-level pieces lead to the same words.
     """
     offsets = tokenizer.encode_with_offsets(sentences)
-    edges = np.stack([offsets.starts, offsets.ends], 1)
-    rows = split_rows(edges, offsets.lengths)
-    return [
-        word_ends([(start, end) for start, end in spans.tolist()], sentence)
-        for spans, sentence in zip(rows, sentences, strict=True)
-    ]
+    rows = split_rows(np.stack([offsets.starts, offsets.ends], 1), offsets.lengths)
+    return [word_ends(it.tolist(), line) for it, line in zip(rows, sentences, strict=True)]
 
 
-def word_ends(spans: Sequence[Span], sentence: str) -> IntArray:
+def word_ends(spans: Sequence[Sequence[int]], sentence: str) -> IntArray:
     """The index after the last token of each token's word, from the tokens' characters."""
     ends = np.full(len(spans), len(spans))
     for token in range(len(spans) - 1, 0, -1):
@@ -263,61 +250,50 @@ def word_ends(spans: Sequence[Span], sentence: str) -> IntArray:
     return ends
 
 
-class TargetTable:
-    """Targets by source and input; equal ones are stored, and later computed, once."""
+Request = tuple[IntArray, IntArray, int, int]
+"""A source and an input, a position of the input, and the token whose log p is asked there."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[bytes, bytes], int] = {}
-        self._rows: list[tuple[IntArray, IntArray]] = []
-        self._targets: list[tuple[int, int, int, int]] = []
 
-    def add(self, source: IntArray, row: IntArray, position: int, target: int) -> None:
-        """Ask for log p(target) at a position of an input."""
-        key = source.tobytes(), row.tobytes()
-        number = self._numbers.setdefault(key, len(self._rows))
-        if number == len(self._rows):
-            self._rows.append((source, row))
-        self._targets.append((number, position, target, len(self._targets)))
+def batch_targets(requests: Iterable[Request], max_tokens: int) -> Iterator[tuple[IntArray, ...]]:
+    """Sources of equal length, and all inputs after them; equal ones once.
 
-    def batches(self, max_tokens: int) -> Iterator[tuple[IntArray, ...]]:
-        """Sources of equal length, each once, and all inputs after them.
-
-        Arrays: sources, the source of each input, inputs, the flat indices of the targets'
-        positions into B x S, the targets, and the numbers of their requests. Inputs without a
-        source have equal lengths; those after one are padded on the right, where a decoder does
-        not look.
-        """
-        if not self._rows:
-            return
-        seen = dict[bytes, int]()
-        sources = np.array([seen.setdefault(it.tobytes(), len(seen)) for it, _ in self._rows])
-        lengths = np.array([[len(row), len(source)] for source, row in self._rows])
-        order = np.lexsort([lengths[:, 0], sources, lengths[:, 1]])
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        targets = np.array(self._targets)
-        targets[:, 0] = rank[targets[:, 0]]
-        targets = targets[np.argsort(targets[:, 0], kind="stable")]
-        for first, last in _cut(lengths[order], max_tokens):
-            low, high = np.searchsorted(targets[:, 0], [first, last])
-            number, position, target, request = targets[low:high].T
-            batch = [self._rows[row] for row in order[first:last]]
-            _, starts, places = np.unique(
-                sources[order[first:last]], return_index=True, return_inverse=True
-            )
-            inputs = np.zeros((len(batch), max(len(row) for _, row in batch)), np.int64)
-            for line, (_, row) in zip(inputs, batch, strict=True):
-                line[: len(row)] = row
-            selected = (number - first) * inputs.shape[1] + position
-            source = np.stack([batch[start][0] for start in starts])
-            yield source, places, inputs, selected, target.copy(), request
+    Arrays: sources, the source of each input, inputs, the flat indices of the targets' positions
+    into B x S, the targets, and the numbers of their requests. Inputs without a source have equal
+    lengths; those after one are padded on the right, where a decoder does not look.
+    """
+    numbers = dict[tuple[bytes, bytes], int]()
+    asked, rows = [], list[tuple[IntArray, IntArray]]()
+    for index, (source, row, position, token) in enumerate(requests):
+        number = numbers.setdefault((source.tobytes(), row.tobytes()), len(rows))
+        if number == len(rows):
+            rows.append((source, row))
+        asked.append((number, position, token, index))
+    if not rows:
+        return
+    seen = dict[bytes, int]()
+    sources = np.array([seen.setdefault(it.tobytes(), len(seen)) for it, _ in rows])
+    lengths = np.array([[len(row), len(source)] for source, row in rows])
+    order = np.lexsort([lengths[:, 0], sources, lengths[:, 1]])
+    targets = np.array(asked)
+    targets[:, 0] = np.argsort(order)[targets[:, 0]]
+    targets = targets[np.argsort(targets[:, 0], kind="stable")]
+    for first, last in _cut(lengths[order], max_tokens):
+        low, high = np.searchsorted(targets[:, 0], [first, last])
+        number, position, target, request = targets[low:high].T
+        batch = [rows[row] for row in order[first:last]]
+        _, starts, places = np.unique(
+            sources[order[first:last]], return_index=True, return_inverse=True
+        )
+        inputs = np.zeros((len(batch), max(len(row) for _, row in batch)), np.int64)
+        for line, (_, row) in zip(inputs, batch, strict=True):
+            line[: len(row)] = row
+        selected = (number - first) * inputs.shape[1] + position
+        source = np.stack([batch[start][0] for start in starts])
+        yield source, places, inputs, selected, target.copy(), request
 
 
 def _cut(lengths: IntArray, max_tokens: int) -> Iterator[tuple[int, int]]:
-    """First and last row of batches, in order; at least one row each.
-
-    A batch has one length of sources, and without sources one length of inputs.
-    """
+    """First and last row of batches with one length of sources; without sources, of inputs."""
     rows, sources = lengths.T
     changes = (sources[1:] != sources[:-1]) | ((sources[1:] == 0) & (rows[1:] != rows[:-1]))
     edges = np.flatnonzero(changes) + 1

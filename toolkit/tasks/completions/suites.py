@@ -106,5 +106,5 @@ def suite_table(suite: str, path: str, sets: Mapping[str, JsonObject | None]) ->
     mean = {"name": f"mean of {len(found)}", "score": sum(it["score"] for it in found) / len(found)}
     rows: list[JsonObject] = [{"name": name, **(it or {})} for name, it in sets.items()]
     known = [key for key in BASELINES if any(key in it for it in found)]
-    names = ("set", "items", "score", "standard_error", "ties", *known)
-    return make_table(names, [*rows, mean], f"{path}: {suite}")
+    columns = ("set", "items", "score", "standard_error", "ties", *known)
+    return make_table(columns, [*rows, mean], f"{path}: {suite}")

@@ -95,6 +95,10 @@ class AdaptiveMasks(nn.Module):
             row.scatter_add_(0, targets.where(real, 0), hits.to(row))
         self.pending.append(counts)
 
+    def on_discard(self) -> None:
+        """Forget the predictions of a failed pass, or of a probe."""
+        self.pending = []
+
     @torch.no_grad()
     def on_update(self, update: int, sum_over_ranks: Callable[[Tensor], Tensor]) -> None:
         """Add the counts of an update over all ranks, and change the weights if it is time."""

@@ -105,7 +105,7 @@ class DenoisingExamples(Examples[TranslationBatch]):
 
     def __init__(self, c: DenoisingConfig, source: SplitSource) -> None:
         folder, split = source.folder, source.folder.split(source.name)
-        self.source, self.row_multiple = source, source.row_multiple
+        self.config, self.source, self.row_multiple = c, source, source.row_multiple
         self._vocabulary, column = folder.vocabulary, split.column("tokens")
         tokens = c.tokens_per_sample + 1  # [CLS] is not read
         self._samples = TextSamples(
@@ -113,7 +113,6 @@ class DenoisingExamples(Examples[TranslationBatch]):
         )
         self.text = self._samples, folder, split
         self._item_starts = column.item_starts
-        self._config = c
         self.lengths = self._samples.lengths - 1
         self.fingerprint = compute_fingerprint(folder.fingerprint, source.name, c, source.seed)
 
@@ -125,14 +124,13 @@ class DenoisingExamples(Examples[TranslationBatch]):
         items = np.searchsorted(self._item_starts, elements, side="right")
         starts_word[:, 1:] |= items[:, 1:] > items[:, :-1]
         starts_word[:, 1] = True
-        rate = float(self.source.schedules.value("task.mask_rate", epoch, self._config.mask_rate))
-        mask = self._vocabulary.mask
+        rate, mask = self.scheduled_value("mask_rate", epoch), self._vocabulary.mask
         noised = []
         for row, kept in enumerate(texts.candidates):
             item = items[row, kept] - items[row, 1]
             draws = self.noise(ids[row : row + 1], epoch)
             text = texts.tokens[row, kept], starts_word[row, kept]
-            noised.append(infill(self._config, *text, item, draws, rate=rate, mask=mask))
+            noised.append(infill(self.config, *text, item, draws, rate=rate, mask=mask))
         source = TokenTexts(np.concatenate(noised), np.array([len(row) for row in noised]))
         target = TokenTexts(texts.tokens[texts.candidates], texts.candidates.sum(1))
         both = self._vocabulary, self._vocabulary

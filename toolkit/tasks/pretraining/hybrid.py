@@ -8,8 +8,7 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from toolkit.common.arrays import IntArray
@@ -18,9 +17,9 @@ from toolkit.common.registry import register_task
 from toolkit.config.declared import Fraction
 from toolkit.criteria import IGNORED, LazyPrediction, Prediction, project
 from toolkit.data.samples.masking import MODE, MaskedPositions
-from toolkit.models.heads import TiedHead, build_token_head
+from toolkit.models.heads import build_token_head
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.examples import SplitSource, TargetBatch
+from toolkit.tasks.examples import TargetBatch
 from toolkit.tasks.pretraining.mlm import (
     OBJECTIVE,
     SCORINGS,
@@ -29,7 +28,7 @@ from toolkit.tasks.pretraining.mlm import (
     TokenTask,
     predict_tokens,
 )
-from toolkit.tasks.task import EncoderFactory, Metric, TargetScores, accuracy
+from toolkit.tasks.task import EncoderFactory, Metric, accuracy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,22 +63,14 @@ class HybridExamples(MaskedExamples):
 
     idle_values: ClassVar[Mapping[str, int]] = {"causal_targets": IGNORED}
 
-    def __init__(self, config: HybridConfig, source: SplitSource) -> None:
-        super().__init__(config, source)
-        self._ratio = config.causal_ratio
-
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> HybridBatch:
-        ratio = self.source.schedules.value("task.causal_ratio", epoch, self._ratio)
+        ratio = self.scheduled_value("causal_ratio", epoch)
         causal = self.noise(ids, epoch).grid(MODE, 1)[:, 0] < ratio
-        parts: list[TargetBatch] = []
-        for chosen, make in ((~causal, super().make_batch), (causal, self.read_causally)):
-            if chosen.any():
-                parts.append(make(ids[chosen], epoch))
-            else:  # the encoder reads both kinds in every batch, on every rank
-                part: TargetBatch = make(ids[:1], epoch)
-                targets, weights = torch.full_like(part.targets, IGNORED), {OBJECTIVE: 0.0}
-                parts.append(part._replace(targets=targets, weights=weights, sentences=0, tokens=0))
-        masked, left = parts
+        kinds = (~causal, super().make_batch), (causal, self.read_causally)
+        masked, left = (  # the encoder reads both kinds in every batch, on every rank
+            make(ids[chosen], epoch) if chosen.any() else self.to_idle(make(ids[:1], epoch))
+            for chosen, make in kinds
+        )
         return HybridBatch(
             inputs=masked.inputs,
             selected=(masked.selected - 1).clamp(min=0),  # padding rows have 0
@@ -131,9 +122,6 @@ class Hybrid(TokenTask[HybridConfig, HybridExamples, HybridBatch]):
         both = {"mntp": 1 - self.causal_ratio, "causal": self.causal_ratio}
         return dict(sorted(both.items(), key=lambda it: -it[1]))
 
-    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
-        return encoder, self.head
-
     def predict(self, encoder: EncoderModel, batch: HybridBatch) -> dict[str, LazyPrediction]:
         parts = {
             "mntp": (batch.inputs, batch.selected, batch.targets),
@@ -145,18 +133,6 @@ class Hybrid(TokenTask[HybridConfig, HybridExamples, HybridBatch]):
             )
             for name, (inputs, selected, targets) in parts.items()
         }
-
-    def score_targets(
-        self,
-        encoder: EncoderModel,
-        inputs: Inputs,
-        selected: Int[Tensor, " N"],
-        targets: Int[Tensor, " N"],
-        begins: Bool[Tensor, " v"] | None = None,
-    ) -> TargetScores:
-        """Of causal inputs, `selected` are the positions before the targets, as of all decoders."""
-        before = selected if inputs.causal else selected - self.shift
-        return super().score_targets(encoder, inputs, before, targets, begins)
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: HybridBatch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -132,11 +131,12 @@ class MaskedExamples(Examples[Any]):
     def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
         folder, split = source.folder, source.folder.split(source.name)
         column = split.column("tokens")
-        self.source, self.row_multiple = source, source.row_multiple
+        self.config, self.source, self.row_multiple = config, source, source.row_multiple
         mode, tokens = config.sample_mode, config.tokens_per_sample
-        self._samples: TextSamples | SegmentedSamples
         if mode == "pairs" and config.pair_mode == "electra":
-            self._samples = SegmentedSamples(column, folder.vocabulary, tokens_per_sample=tokens)
+            self._samples: TextSamples = SegmentedSamples(
+                column, folder.vocabulary, tokens_per_sample=tokens
+            )
         else:
             self._samples = TextSamples(
                 column, folder.vocabulary, sample_mode=mode, tokens_per_sample=tokens
@@ -149,8 +149,7 @@ class MaskedExamples(Examples[Any]):
                 f"pairs requires two. Add --task.sample-mode blocks, or more text."
             )
         mask_token_rate, random_token_rate = config.replacement_rates
-        values = (config.masking, config.frequency_power, config.pmi_coverage)
-        text = measure_text(column, folder.vocabulary, *values) if source.training else {}
+        options = (config.masking, config.frequency_power, config.pmi_coverage)
         self._masking = Masking(
             strategy=config.masking,
             vocabulary=folder.vocabulary,
@@ -160,7 +159,7 @@ class MaskedExamples(Examples[Any]):
             random_token_rate=random_token_rate,
             span_max=config.span_max,
             span_p=config.span_p,
-            **text,
+            **(measure_text(column, folder.vocabulary, *options) if source.training else {}),
         )
         if self._samples.loses_much:
             made_with = [source.facts.get("made with", "") for source in folder.sources]
@@ -174,8 +173,7 @@ class MaskedExamples(Examples[Any]):
 
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> Any:
         sentences = self._samples.read_batch(ids % len(self))
-        rate = self.source.schedules.value("task.mask_rate", epoch, self._masking.rate)
-        masking = replace(self._masking, rate=rate)
+        masking = replace(self._masking, rate=self.scheduled_value("mask_rate", epoch))
         tokens, masked = masking.apply(sentences, self.noise(ids, epoch))
         targets = sentences.tokens[masked.rows, masked.positions]
         return self.to_batch(OBJECTIVE, sentences, masked, targets, tokens=tokens)
@@ -261,18 +259,17 @@ class TokenTask(Task[C, E, B]):
     encode_items = encode_texts
     shift: ClassVar[int] = 0
     """A token is predicted from the state of the position this far before it."""
+    head: Any
 
-    @abstractmethod
     def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
         """The encoder and the head that predict masked tokens."""
+        return encoder, self.head
 
     @torch.no_grad()
     def fill_mask(
         self, encoder: EncoderModel, tokenizer: Tokenizer, sentences: Sequence[str], top: int
     ) -> list[list[MaskPrediction]]:
         """The `top` tokens of softmax(head) for each [MASK] of each sentence, in one batch."""
-        if top < 1:
-            raise ToolkitError(f"top must be at least 1, but is {top}.")
         encoder, head = self.token_head(encoder)
         device, vocabulary = encoder.token_embedding.weight.device, tokenizer.vocabulary
         encoded = [encode_masked(tokenizer, it, encoder.max_positions) for it in sentences]
@@ -300,10 +297,10 @@ class TokenTask(Task[C, E, B]):
         targets: Int[Tensor, " N"],
         begins: Bool[Tensor, " v"] | None = None,
     ) -> TargetScores:
+        """Of causal inputs, `selected` are the positions before the targets, as of all decoders."""
+        before = selected if inputs.causal else selected - self.shift
         output = partial(score_targets, targets=targets, begins=begins)
-        found: TargetScores
-        found = predict_tokens(*self.token_head(encoder), inputs, selected, output)
-        return found
+        return predict_tokens(*self.token_head(encoder), inputs, before, output)
 
 
 def encode_masked(tokenizer: Tokenizer, sentence: str, limit: int | None) -> list[int]:
@@ -362,13 +359,12 @@ class AdaptiveExamples(MaskedExamples):
 
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> AdaptiveBatch:
         sentences, noise = self._samples.read_batch(ids % len(self)), self.noise(ids, epoch)
-        rate = self.source.schedules.value("task.mask_rate", epoch, self._masking.rate)
         tokens, candidates = sentences.tokens, sentences.candidates
         rows, positions = np.nonzero(candidates)
         every = MaskedPositions(rows, positions, positions)
         unmasked = self.to_batch(OBJECTIVE, sentences, every, positions, tokens=tokens)
         draws = np.where(candidates, noise.grid(SELECT, candidates.shape[1]), 0.0)
-        budget = round_budget(candidates.sum(1), rate)
+        budget = round_budget(candidates.sum(1), self.scheduled_value("mask_rate", epoch))
         return AdaptiveBatch(
             inputs=unmasked.inputs,
             replaced=torch.from_numpy(self._masking.replace(tokens, every, noise)),
@@ -398,26 +394,14 @@ class MaskedLanguageModel(
         self.head, self.adaptive = build_token_head(encoder), None
         if c.adaptive_interval:
             rows = encoder.token_embedding.num_embeddings
-            self.adaptive = AdaptiveMasks(rows, c.adaptive_interval)
+            self.adaptive = masks = AdaptiveMasks(rows, c.adaptive_interval)
+            self.on_update, self.on_discard = masks.on_update, masks.on_discard
 
     @classmethod
     def examples(cls, config: MaskedLanguageModelConfig, source: SplitSource) -> Any:
         """Evaluation selects tokens of all types alike, always the same ones."""
         adapts = config.adaptive_interval and source.training
         return (AdaptiveExamples if adapts else cls.examples_class)(config, source)
-
-    def on_update(self, update: int, sum_over_ranks: Callable[[Tensor], Tensor]) -> None:
-        """Let masks follow the accuracy of an update."""
-        if self.adaptive is not None:
-            self.adaptive.on_update(update, sum_over_ranks)
-
-    def on_discard(self) -> None:
-        """Forget the predictions of a failed pass, or of a probe."""
-        if self.adaptive is not None:
-            self.adaptive.pending = []
-
-    def token_head(self, encoder: EncoderModel) -> tuple[EncoderModel, TiedHead]:
-        return encoder, self.head
 
     def predict(
         self, encoder: EncoderModel, batch: TargetBatch | AdaptiveBatch

@@ -36,12 +36,7 @@ from toolkit.tasks.pretraining.mlm import (
     check_length,
     check_sum,
 )
-from toolkit.tasks.task import (
-    EncoderFactory,
-    Metric,
-    accuracy,
-    wrong_training_error,
-)
+from toolkit.tasks.task import EncoderFactory, Metric, accuracy, wrong_training_error
 
 OBJECTIVES = ("mlm", "mpm")
 
@@ -113,7 +108,6 @@ class MaskedPositionExamples(MaskedExamples):
 
     def __init__(self, config: MaskedPositionConfig, source: SplitSource) -> None:
         super().__init__(config, source)
-        self._objectives = config.objective_names
         self._positions = PositionMasking(
             tokens_per_sample=config.tokens_per_sample,
             rate=config.position_rate,
@@ -125,13 +119,12 @@ class MaskedPositionExamples(MaskedExamples):
         )
 
     def make_batch(self, ids: IntArray, epoch: int | float | None) -> MaskedPositionsBatch:
-        halves = dict[str, TargetBatch]()
-        if "mlm" in self._objectives:
+        objectives, halves = self.config.objective_names, dict[str, TargetBatch]()
+        if "mlm" in objectives:
             halves["mlm"] = super().make_batch(ids, epoch)
-        if "mpm" in self._objectives:
+        if "mpm" in objectives:
             sentences = self._samples.read_batch(ids % len(self))
-            rate = self.source.schedules.value("task.position_rate", epoch, self._positions.rate)
-            masking = replace(self._positions, rate=rate)
+            masking = replace(self._positions, rate=self.scheduled_value("position_rate", epoch))
             positions, masked = masking.apply(sentences, self.noise(ids, epoch))
             halves["mpm"] = self.to_batch(
                 "mpm",
@@ -141,7 +134,7 @@ class MaskedPositionExamples(MaskedExamples):
                 tokens=sentences.tokens,
                 positions=positions,
             )
-        return concatenate_halves({name: halves[name] for name in self._objectives})
+        return concatenate_halves({name: halves[name] for name in objectives})
 
 
 def concatenate_halves(halves: dict[str, TargetBatch]) -> MaskedPositionsBatch:

@@ -95,15 +95,12 @@ class ReplacedTokensBatch(NamedTuple):
 
 
 class ReplacedTokenExamples(MaskedExamples):
-    """The sentences of one split; every epoch masks other tokens.
-
-    The generator's loss sums over the selected positions, the discriminator's over all tokens.
-    """
+    """The sentences of one split; every epoch masks other tokens."""
 
     def __init__(self, config: MaskingConfig, source: SplitSource) -> None:
         vocabulary = source.folder.vocabulary
-        others = {role: i for role, i in vocabulary.roles.items() if role != "mask"}
-        if same := [role for role, i in others.items() if i == vocabulary.mask]:
+        roles = vocabulary.roles.items()
+        if same := [role for role, i in roles if i == vocabulary.mask and role != "mask"]:
             raise ToolkitError(
                 f"Task rtd requires a vocabulary with a separate [MASK] token, but that of "
                 f"{source.folder.name} uses {vocabulary.symbols[vocabulary.mask]!r} also as "
@@ -175,36 +172,30 @@ class ReplacedTokens(TokenTask[ReplacedTokenConfig, ReplacedTokenExamples, Repla
         self, encoder: EncoderModel, batch: ReplacedTokensBatch
     ) -> dict[str, LazyPrediction]:
         output = partial(project, targets=batch.targets)
-        generator = self.token_head(encoder)
-        scores = predict_tokens(*generator, batch.inputs, batch.selected, output)
+        scores = predict_tokens(*self.token_head(encoder), batch.inputs, batch.selected, output)
         tokens = batch.with_tokens(sample_tokens(scores, batch.draws))
         inputs = batch.inputs._replace(tokens=tokens.view_as(batch.inputs.tokens))
         states = encoder(inputs).states.flatten(0, 1)  # (B, S, D) -> (BS, D)
-        return {
-            "mlm": scores,
-            "rtd": Binary(self.head(states), batch.labels(tokens)),
-        }
+        return {"mlm": scores, "rtd": Binary(self.head(states), batch.labels(tokens))}
 
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: ReplacedTokensBatch
     ) -> Mapping[str, Metric]:
-        """Accuracy of the generator; accuracy, precision, recall and AUC of the discriminator.
-
-        `replaced` is the fraction of replaced tokens.
+        """Accuracy of the generator; accuracy, precision, recall and AUC of the discriminator; and
+        the fraction of replaced tokens.
         """
         logits, labels = predictions["rtd"]
         real, positive = labels != IGNORED, labels == 1
         predicted = (logits > 0) & real
         tokens, replaced = real.sum().float(), positive.sum().float()
         hits = (predicted & positive).sum().float()
-        auc = Ranking(score_histogram(logits, positive), score_histogram(logits, real & ~positive))
         return {
             "generator_accuracy": accuracy(predictions["mlm"]),
             "discriminator_accuracy": Ratio((real & (predicted == positive)).sum().float(), tokens),
             "precision": Ratio(hits, predicted.sum().float()),
             "recall": Ratio(hits, replaced),
             "replaced": Ratio(replaced, tokens),
-            "auc": auc,
+            "auc": Ranking(*(score_histogram(logits, it) for it in (positive, real & ~positive))),
         }
 
 
@@ -249,17 +240,13 @@ def invert_sums(logits: Float[Tensor, "n V"], draws: Float[Tensor, " n"]) -> Int
     """The first token where the sum of probabilities exceeds the draw's fraction of the total."""
     sums = logits.float().softmax(-1).cumsum(-1)
     thresholds = draws.clamp(max=BELOW_ONE)[:, None] * sums[:, -1:]
-    tokens = torch.searchsorted(sums, thresholds, right=True)[:, 0]
-    return tokens.clamp(max=sums.shape[-1] - 1)
+    return torch.searchsorted(sums, thresholds, right=True)[:, 0].clamp(max=sums.shape[-1] - 1)
 
 
 def invert_sums_in_two_levels(
     logits: Float[Tensor, "n V"], draws: Float[Tensor, " n"]
 ) -> Int[Tensor, " n"]:
-    """The same for CUDA: a block of tokens, then one of it.
-
-    Torch does not promise a fixed order of CUDA's cumulative sums.
-    """
+    """The same for CUDA, whose cumulative sums have no fixed order: a block of tokens, then one."""
     last = logits.shape[-1] - 1
     p = logits.softmax(-1, dtype=torch.float32)
     count = p.shape[-1] // TOKENS_PER_BLOCK

@@ -124,5 +124,4 @@ def find_targets(spans: IntArray, windows: Windows, passage_starts: IntArray) ->
     span = spans[windows.question_ids]
     inside = (span >= starts) & (span < starts + windows.lengths[:, None])
     positions = span - starts + passage_starts[windows.question_ids][:, None]
-    targets = np.where(inside.all(1, keepdims=True), positions, 0)
-    return np.where(span == UNKNOWN, IGNORED, targets)
+    return np.where(span == UNKNOWN, IGNORED, np.where(inside.all(1, keepdims=True), positions, 0))

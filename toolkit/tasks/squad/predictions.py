@@ -1,7 +1,5 @@
 """Extractive question answering: SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018).
 
-What the task learns, and its answers: official metrics and files, and answers to raw questions.
-
 B windows   S positions of a window   L maximum number of tokens of an answer   N answers kept
 """
 
@@ -26,15 +24,10 @@ from toolkit.common.registry import register_task
 from toolkit.criteria import IMPOSSIBLE, MaskedClasses, Prediction
 from toolkit.data.formats.qa.format import character_span, max_context_tokens
 from toolkit.data.formats.qa.squad import FIELDS, encode_span_questions
-from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.translation import best_scores, best_threshold
 from toolkit.models.heads import Features, PreciseLinear
 from toolkit.models.interface import EncoderModel, Inputs
-from toolkit.tasks.predictions import (
-    Predictor,
-    Results,
-    check_unique_ids,
-)
+from toolkit.tasks.predictions import Predictor, Results, check_unique_ids
 from toolkit.tasks.squad.examples import END, START, SquadBatch, SquadConfig, SquadExamples
 from toolkit.tasks.task import EncoderFactory, Task
 
@@ -108,16 +101,16 @@ class SquadResults(Results[SquadBatch, AnswerPrediction]):
             # every answer is found once, in the window that shows most of the passage around it
             tokens = torch.from_numpy(max_context_tokens(self.windows, int(window)))
             may_start[row, int(first) : int(first) + len(tokens)] = tokens
-        may_start = may_start.to(start.device)
-        c = self.config
         scores, *positions = best_spans(
-            start, end, may_start, batch.allowed, max_tokens=c.answer_tokens, count=c.nbest
+            *(start, end, may_start.to(start.device), batch.allowed),
+            max_tokens=self.config.answer_tokens,
+            count=self.config.nbest,
         )
         count = scores.shape[1]
         self.scores[windows, :count] = scores.cpu().numpy()
         offsets = self.windows.starts[windows] - batch.passage_starts.cpu().numpy()
-        tokens = torch.stack(positions, -1).cpu().numpy() + offsets[:, None, None]
-        self.tokens[windows, :count] = tokens
+        spans = torch.stack(positions, -1).cpu().numpy()
+        self.tokens[windows, :count] = spans + offsets[:, None, None]
         self.store(batch.ids, self.null_scores, start[:, 0].float() + end[:, 0].float())
 
     @cached_property
@@ -235,10 +228,7 @@ def best_spans(
 
 
 def write_answers(
-    path: Path,
-    ids: Sequence[str],
-    predicted: Sequence[QuestionPrediction],
-    threshold: float | None,
+    path: Path, ids: Sequence[str], predicted: Sequence[QuestionPrediction], threshold: float | None
 ) -> None:
     """Write the answers to a file; into a directory also the n-best and the odds of no answer."""
     check_unique_ids(ids, "id")
@@ -276,7 +266,7 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
 
     collects_in_training, reports_perplexity = True, False
     coefficients: Mapping[str, float] = {START: 0.5, END: 0.5}
-    examples_class = SquadExamples
+    examples_class, predictor_class = SquadExamples, SquadPredictor
     default_tokens = 384
     null_threshold: Tensor
     """Tuned on split valid and saved with the checkpoint."""
@@ -300,6 +290,3 @@ class Squad(Task[SquadConfig, SquadExamples, SquadBatch]):
 
     def results(self, examples: SquadExamples) -> SquadResults:
         return SquadResults(examples, self.null_threshold)
-
-    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> SquadPredictor:
-        return SquadPredictor(self, encoder, tokenizer)

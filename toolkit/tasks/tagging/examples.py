@@ -92,7 +92,6 @@ class TaggingExamples(Examples[TaggingBatch]):
                 "Run toolkit-preprocess without options that select a subword tokenizer, such as "
                 "--tokenizer-from."
             )
-        self._word_level = tokenizer.has_words
         self._special = int(tokenizer.vocabulary.cls != tokenizer.vocabulary.pad)
         """1 with [CLS] and [SEP], 0 without."""
         room = c.tokens_per_sample - 2 * self._special
@@ -145,7 +144,7 @@ class TaggingExamples(Examples[TaggingBatch]):
         padding = np.arange(width) >= real[:, None]
         first_pieces = positions[np.cumsum(counts) - counts]
         char_ids = word_index = None
-        if self._word_level:
+        if self.split.tokenizer.has_words:
             # the characters of each distinct word, <PAD> first, and each position's word
             distinct, index = np.unique(types, return_inverse=True)
             indices = np.zeros(len(ids) * width, np.int64)

@@ -1,7 +1,4 @@
-"""A tag for every word (Dufter et al. 2020, section 2.6): parts of speech, or tags of spans.
-
-What the tasks learn, and their answers: metrics and files of a split, and tags of raw sentences.
-"""
+"""A tag for every word (Dufter et al. 2020, section 2.6): parts of speech, or tags of spans."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from dataclasses import asdict
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +20,6 @@ from toolkit.common.registry import register_task
 from toolkit.criteria import Classes, Prediction
 from toolkit.data.formats.tagging.split import TaggedSplit, TaggedWords, write_predictions
 from toolkit.data.raw_items import InputField
-from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.metrics.classification import (
     ClassMetrics,
     SpanTags,
@@ -38,13 +34,7 @@ from toolkit.models.heads import Features
 from toolkit.models.interface import ArchConfig, EncoderModel, Inputs
 from toolkit.reporting.tables import Table
 from toolkit.tasks.examples import SplitSource
-from toolkit.tasks.predictions import (
-    Event,
-    Predictor,
-    Results,
-    class_events,
-    metrics_table,
-)
+from toolkit.tasks.predictions import SCORES, Event, Predictor, Results, class_events, metrics_table
 from toolkit.tasks.tagging.examples import (
     DEFAULT_TOKENS,
     OBJECTIVE,
@@ -82,9 +72,14 @@ class SpanPrediction(NamedTuple):
 class TaggingResults(Results[TaggingBatch, TagPrediction | SpanPrediction]):
     """The predicted tag of each word."""
 
+    for_conlleval: ClassVar[bool] = False
+    """Whether files of columns get the predicted tags in addition to the true ones."""
+
     def __init__(self, examples: TaggingExamples) -> None:
-        self.sentences, self.tags = examples.split, examples.split.tables.tags
-        super().__init__(examples, len(self.sentences.types))
+        self.split: Any = examples.split
+        """The sentences, with true tags if they are a `TaggedSplit`."""
+        self.tags = self.split.tables.tags
+        super().__init__(examples, len(self.split.types))
         self.predicted = self.make_array(np.int64)
         """Label of each word."""
         self.probabilities = self.make_array(np.float64)
@@ -97,15 +92,9 @@ class TaggingResults(Results[TaggingBatch, TagPrediction | SpanPrediction]):
         probabilities = logits.double().softmax(-1).gather(-1, labels)
         self.store(batch.ids, self.probabilities, probabilities[:, 0])
 
-    @property
-    def split(self) -> TaggedSplit:
-        """The sentences of a split, which have true tags."""
-        assert isinstance(self.sentences, TaggedSplit), "validation reads a data folder"
-        return self.sentences
-
     def records(self) -> Sequence[TagPrediction | SpanPrediction]:
-        words, edges = self.sentences.words, np.append(0, np.cumsum(self.sentences.lengths))
-        every = [words[index] for index in self.sentences.types.tolist()]
+        words, edges = self.split.words, np.append(0, np.cumsum(self.split.lengths))
+        every = [words[index] for index in self.split.types.tolist()]
         tags, probabilities = self.predicted_tags, self.probabilities.tolist()
         return [
             TagPrediction(every[start:end], tags[start:end], probabilities[start:end])
@@ -159,11 +148,13 @@ class TaggingResults(Results[TaggingBatch, TagPrediction | SpanPrediction]):
         return class_events(self.confusion, self.true_tags, event="tag", predicted=len(self.tags))
 
     def write(self, path: Path) -> None:
-        write_predictions(self.split, self.predicted_tags, path)
+        write_predictions(self.split, self.predicted_tags, path, for_conlleval=self.for_conlleval)
 
 
 class SpanResults(TaggingResults):
     """Sentences in which the tag of a word is unknown are left out of the metrics of spans."""
+
+    for_conlleval = True
 
     @cached_property
     def span_metrics(self) -> list[ClassMetrics]:
@@ -175,17 +166,13 @@ class SpanResults(TaggingResults):
         ).astype(bool)
         words = ~np.repeat(unknown, lengths)
         starts = mark_sentence_starts(lengths[~unknown])
-        true_spans = find_spans(true[words], starts, span_tags)
-        predicted_spans = find_spans(self.predicted[words], starts, span_tags)
-        if not words.any():
-            return []
-        return compute_span_metrics(true_spans, predicted_spans, span_tags.types)
+        found, expected = (
+            find_spans(labels[words], starts, span_tags) for labels in (self.predicted, true)
+        )
+        return compute_span_metrics(expected, found, span_tags.types) if words.any() else []
 
     def metrics(self) -> dict[str, float]:
-        if not self.span_metrics:
-            return {}
-        overall = self.span_metrics[0]
-        return {"precision": overall.precision, "recall": overall.recall, "f1": overall.f1}
+        return {name: getattr(of_all, name) for of_all in self.span_metrics[:1] for name in SCORES}
 
     def tables(self) -> Sequence[Table]:
         """Precision, recall and F1 per type, and the most frequent confusions of tags, if any."""
@@ -196,12 +183,9 @@ class SpanResults(TaggingResults):
         """One event per type, and those of the tags."""
         return [*(("type", row._asdict()) for row in self.span_metrics[1:]), *super().events()]
 
-    def write(self, path: Path) -> None:
-        write_predictions(self.split, self.predicted_tags, path, for_conlleval=True)
-
     def records(self) -> Sequence[SpanPrediction]:
         records = [SpanPrediction(*it[:3], []) for it in super().records()]
-        lengths, tags = self.sentences.lengths, SpanTags.parse(self.tags)
+        lengths, tags = self.split.lengths, SpanTags.parse(self.tags)
         found = find_spans(self.predicted, mark_sentence_starts(lengths), tags)
         owners = np.searchsorted(np.cumsum(lengths), found.starts, "right")
         offsets = (np.cumsum(lengths) - lengths)[owners]
@@ -221,9 +205,7 @@ class TagPredictor(Predictor[list[str], TagPrediction | SpanPrediction]):
 
     def start(self, items: Sequence[list[str]]) -> TaggingResults:
         words = TaggedWords.from_words(self.tokenizer, items)
-        results: TaggingResults
-        results = self.task.results(TaggingExamples(self.config, words, row_multiple=1))
-        return results
+        return self.task.results(TaggingExamples(self.config, words, row_multiple=1))
 
 
 @register_task("pos_tagging", PosTaggingConfig())
@@ -236,6 +218,7 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
 
     coefficients: Mapping[str, float] = {OBJECTIVE: 1.0}
     results_class: ClassVar[type[TaggingResults]] = TaggingResults
+    predictor_class = TagPredictor
 
     def __init__(
         self, c: PosTaggingConfig, encoder: EncoderModel, make_encoder: EncoderFactory
@@ -297,9 +280,6 @@ class PosTagging(Task[PosTaggingConfig, TaggingExamples, TaggingBatch]):
             name: Ratio((correct & group & real).sum().float(), (group & real).sum().float())
             for name, group in groups.items()
         }
-
-    def predictor(self, encoder: EncoderModel, tokenizer: Tokenizer) -> TagPredictor:
-        return TagPredictor(self, encoder, tokenizer)
 
 
 @register_task("span_tagging", PosTaggingConfig())
