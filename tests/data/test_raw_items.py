@@ -20,14 +20,14 @@ def test_the_first_name_that_an_item_has_is_read():
 
 
 def test_a_name_that_the_user_gives_is_read_before_the_others():
-    fields = rename_fields([QUESTION, PASSAGE], ["asked", "article"])
+    fields = rename_fields([QUESTION, PASSAGE], "asked, article")
     item = {"question": "no", "asked": "Who?", "context": "no", "article": "A passage"}
     assert read_item(fields, item) == {"question": "Who?", "context": "A passage"}
     assert read_item(fields, {"question": "Who?", "context": "A passage"})["question"] == "Who?"
 
 
 def test_a_template_joins_columns_unless_one_is_missing():
-    fields = rename_fields([QUESTION, PASSAGE], ["Question: {asked} Answer: {reply}", "text"])
+    fields = rename_fields([QUESTION, PASSAGE], "Question: {asked} Answer: {reply},text")
     item = {"asked": "Who?", "reply": "I {asked}.", "text": "A passage"}
     assert read_item(fields, item)["question"] == "Question: Who? Answer: I {asked}."
     with pytest.raises(ToolkitError, match=r"'question' is missing among 'reply' and 'text'"):

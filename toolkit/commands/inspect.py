@@ -349,7 +349,7 @@ def split_records(source: FolderSource, split: str, name: str) -> Iterator[JsonO
             "path": str(source.path),
             "split": split,
             "column": column.name,
-            "documents": column.documents,
+            "documents": sum(part.documents for part in column.parts),
             "items": column.items,
             "tokens": column.elements,
             "words": counts.get(WORDS, 0),

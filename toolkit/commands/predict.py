@@ -180,8 +180,7 @@ class LinePredictor:
                 InputRecord(line, None if problem else it.words, problem, sentence=it)
                 for line, it, problem in stream_conllu(lines, Path(self.name), self.conllu)
             )
-        fields, columns = self.predictor.named_fields, c.text_columns
-        fields = rename_fields(fields, columns.split(",")) if columns else fields
+        fields = rename_fields(self.predictor.named_fields, c.text_columns)
         if reader := READERS.get(c.resolved_input):
             records = reader(LineStream(Path(self.name), lines))
         else:

@@ -43,9 +43,12 @@ class InputField(NamedTuple):
 Fields = Sequence[InputField]
 
 
-def rename_fields(fields: Fields, names: Sequence[str]) -> tuple[InputField, ...]:
-    """The fields with other names for the required ones, in their order."""
+def rename_fields(fields: Fields, text_columns: str) -> tuple[InputField, ...]:
+    """The fields with other names for the required ones, in their order, if the option has any."""
+    if not text_columns:
+        return tuple(fields)
     required = [field.name for field in fields if field.required]
+    names = [name.strip() for name in text_columns.split(",")]
     if len(names) != len(required):
         raise ToolkitError(
             f"--text-columns must name {len(required)} columns, in place of {join(required)}, but "

@@ -70,8 +70,7 @@ class FileChunk(NamedTuple):
 
 def whole_file(path: Path, max_row_bytes: int = 0) -> FileChunk:
     """All of a file."""
-    size = path.stat().st_size
-    return FileChunk(path, 0, size, starts_document=True, max_row_bytes=max_row_bytes)
+    return FileChunk(path, 0, path.stat().st_size, True, max_row_bytes=max_row_bytes)
 
 
 class LineChunk(NamedTuple):

@@ -24,7 +24,7 @@ def test_fairseq_folder_opens_as_it_is(folder):
     found = DataFolder.open(folder)
     assert (found.kind, found.splits) == ("text", ["train", "valid"])
     column = found.split("train").column("tokens")
-    assert (column.items, column.documents, column.elements) == (3, 2, 9)
+    assert (column.items, column.parts[0].documents, column.elements) == (3, 2, 9)
     assert len(found.vocabulary) == 4 + 5 + 1
     (part,) = column.parts
     assert found.tokenizer.decode(part.values[:3].tolist()) == "the cat sat"

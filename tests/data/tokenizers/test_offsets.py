@@ -21,9 +21,9 @@ def letters(words):
 
 
 def test_word_cache_concatenates_the_ids_of_words():
-    ids, lengths = WordCache(letters).encode_lines(["ab c", "", " c  ab"])
+    ids, lengths, _ = WordCache(letters).encode_lines(["ab c", "", " c  ab"])
     assert "".join(map(chr, ids)) == "abccab" and lengths.tolist() == [3, 0, 3]
-    ids, lengths = WordCache(letters).encode_lines([])
+    ids, lengths, _ = WordCache(letters).encode_lines([])
     assert (len(ids), len(lengths)) == (0, 0)
 
 

@@ -11,7 +11,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from toolkit.common.arrays import AnyArray, BoolArray, IntArray, ragged_arange, split_rows
+from toolkit.common.arrays import (
+    AnyArray,
+    BoolArray,
+    IntArray,
+    pack_rows,
+    ragged_arange,
+    split_rows,
+)
 from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
 from toolkit.common.registry import register_format
@@ -30,7 +37,7 @@ from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import DataFolder, tokenizer_of_kind
 from toolkit.data.storage.meta import select_counts
-from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, whole_file
+from toolkit.data.text_files import COMPRESSION_SUFFIXES, list_files, raise_at_line, whole_file
 from toolkit.data.tokenizers.tokenizer import ParallelTokenizer, Tokenizer, unwrap_tokenizer
 from toolkit.reporting.console import Progress
 
@@ -87,9 +94,7 @@ def find_language_file(prefix: Path, language: str, option: str) -> Path:
     for suffix in COMPRESSION_SUFFIXES:
         path = prefix.parent / f"{prefix.name}.{language}{suffix}"
         if path.is_file():
-            if path.stat().st_size == 0:
-                raise ToolkitError(f"{path} must hold text, but is empty. Take it out of {option}.")
-            return path
+            return list_files(option, str(path))[0]
     raise ToolkitError(
         f"{option} must name files in both languages, but {prefix}.{language} is not there. Give "
         f"the path without the language's ending, and its languages with --source-lang and "
@@ -313,7 +318,7 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
                 }
                 if split != "train":
                     lines = zip(block.target, kept, strict=True)
-                    columns[REFERENCE] = encode_bytes([line for line, stays in lines if stays])
+                    columns[REFERENCE] = pack_rows([it.encode() for it, stays in lines if stays])
                 starts_document = np.arange(len(source.lengths)) + block.first == 0
                 counts["unknown"] = int((source.ids == unk).sum())
                 counts["target_unknown"] = int((target.ids == target_unk).sum())
@@ -356,12 +361,4 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         record = {"pairs": pairs, "tokens": tokens, "target_tokens": target_tokens}
         handled, long = HANDLED.get(self.options.overlength), entry["overlength"]
         notes = [f"{split}: {long:,} pairs too long, {handled}"] if long else []
-        total = tokens + target_tokens
-        return SplitReport({**record, **select_counts(entry)}, row, total, notes)
-
-
-def encode_bytes(lines: Sequence[str]) -> tuple[AnyArray, IntArray]:
-    """The bytes of the lines back to back, and the number of each."""
-    data = [line.encode() for line in lines]
-    lengths = np.array([len(line) for line in data], np.int64)
-    return np.frombuffer(b"".join(data), np.uint8), lengths
+        return SplitReport({**record, **select_counts(entry)}, row, tokens + target_tokens, notes)

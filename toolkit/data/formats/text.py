@@ -231,7 +231,6 @@ class TextFormat(Format[TextParts, Tokenizer]):
     options: TextFormatConfig
 
     def check(self) -> None:
-        super().check()
         self.held_out = {"valid": self.options.valid_fraction, "test": self.options.test_fraction}
         """Split -> the fraction of the training text that is held out for it."""
         for split, fraction in self.held_out.items():

@@ -349,8 +349,7 @@ class WeightedCopies:
         self.bucket = bucket[self._ids % len(bucket)]
         """Of every copy; those that an epoch may leave out come last."""
         self._every_epoch = len(every_epoch)
-        examples = some_epochs % weights.ends[-1]
-        self._corpus = np.searchsorted(weights.ends, examples, side="right")
+        self._corpus = np.searchsorted(weights.ends, some_epochs % weights.ends[-1], side="right")
         buckets = int(bucket.max()) + 1
         self.sizes = np.bincount(self.bucket[: self._every_epoch], minlength=buckets)
         """Copies in each bucket that an epoch sees."""

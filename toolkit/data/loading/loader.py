@@ -69,15 +69,16 @@ class Worker(Generic[Batch]):
 
     def __init__(self, examples: BatchSource[Batch], name: str) -> None:
         self.connection, other = multiprocessing.Pipe()
-        arguments = other, self.connection, examples, name
-        self.process = multiprocessing.Process(target=serve, args=arguments, daemon=True)
+        self.process = multiprocessing.Process(
+            target=serve, args=(other, self.connection, examples, name), daemon=True
+        )
         self.answers: SimpleQueue[Any] = SimpleQueue()
         self.pending: deque[tuple[int, IntArray]] = deque()
         """Number and examples of each request that has not been answered."""
         self.process.start()
         other.close()
 
-    def receive_answers(self, *, pin_memory: bool) -> None:
+    def receive_answers(self, pin_memory: bool) -> None:
         """Put the answers into the queue, in a thread; the last is None."""
         with suppress(EOFError, OSError):
             while True:
@@ -105,8 +106,7 @@ def serve(
             except ToolkitError as error:
                 answer = ToolkitError(str(error))
             except ExampleError as error:
-                text = f"{error}\n\nIn the data worker:\n{traceback.format_exc()}"
-                answer = ExampleError(text)
+                answer = ExampleError(f"{error}\n\nIn the data worker:\n{traceback.format_exc()}")
             connection.send(answer)
 
 
@@ -194,9 +194,8 @@ class BatchPrefetcher(Generic[Batch]):
             for _ in range(self._count):
                 self.workers.append(Worker(self._examples, self._name))
             for worker in self.workers:  # threads start after the last fork
-                options = {"pin_memory": self._pin_memory}
-                receive = worker.receive_answers
-                threading.Thread(target=receive, kwargs=options, daemon=True).start()
+                arguments = (self._pin_memory,)
+                threading.Thread(target=worker.receive_answers, args=arguments, daemon=True).start()
         except (OSError, MemoryError, RuntimeError) as error:  # RuntimeError: no more threads
             self.close()
             reason = error.strerror if isinstance(error, OSError) else first_line(error)

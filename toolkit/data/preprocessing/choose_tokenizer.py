@@ -36,8 +36,6 @@ from toolkit.data.tokenizers.tokenizer import (
 from toolkit.data.tokenizers.tokenizer_json import is_transformers, load_tokenizer
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
-TEXT_FILE = "text.txt"
-
 
 def choose_tokenizer(config: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:
     """The tokenizer that an option names, or one trained on the text."""
@@ -69,7 +67,7 @@ def choose_tokenizer_for_texts(
     """
     if config.vocabulary_option:
         return unwrap_tokenizer(choose_tokenizer(config, TrainingText((), "lines", 0), pool))
-    path = folder / TEXT_FILE
+    path = folder / "text.txt"
     with path.open("wb") as file:
         file.writelines(replace_line_breaks(text).encode() + b"\n" for text in texts)
     try:

@@ -35,8 +35,7 @@ class WorkerPool:
     def __enter__(self) -> WorkerPool:
         _tokenizers.clear()  # those of earlier data, which processes would inherit
         if self.workers > 1:
-            method = "fork" if sys.platform == "linux" else "spawn"
-            context = multiprocessing.get_context(method)
+            context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
             self._pool = ProcessPoolExecutor(self.workers, context, initializer=_end_with_parent)
         return self
 

@@ -49,8 +49,7 @@ class HashNoise:
 
     @cached_property
     def _rows(self) -> UInt64:
-        epoch = EVALUATION if self.epoch is None else self.epoch
-        return mix(self.seed, epoch, self.ids)
+        return mix(self.seed, EVALUATION if self.epoch is None else self.epoch, self.ids)
 
     def grid(self, draw: int, positions: int) -> FloatArray:
         """One number for each of this many positions in every sample, B x positions."""
@@ -346,7 +345,6 @@ POSITIONS = 0x706F73
 """Separates the random stream of positions from that of tokens."""
 ORDERS = 1 << 20
 """Draws for the order of shuffled runs start here, after those of the spans."""
-assert ORDERS > UNITS
 
 
 @dataclass(frozen=True, kw_only=True)

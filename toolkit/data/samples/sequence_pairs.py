@@ -166,8 +166,7 @@ def cut_blocks(part: ColumnPart, tokens_per_sample: int) -> SampleSpans:
 def cut_documents(part: ColumnPart, tokens_per_sample: int) -> SampleSpans:
     """Like `cut_blocks`, but starting again with each document."""
     starts = np.union1d(0, part.offsets[part.document_starts])
-    ends = np.append(starts[1:], part.elements)
-    return cut_spans(starts, ends, tokens_per_sample - 2)
+    return cut_spans(starts, np.append(starts[1:], part.elements), tokens_per_sample - 2)
 
 
 SAMPLE_MODES: dict[str, Callable[[ColumnPart, int], SampleSpans]] = {

@@ -112,10 +112,6 @@ class Column:
     def elements(self) -> int:
         return int(self.part_offsets[-1])
 
-    @property
-    def documents(self) -> int:
-        return sum(part.documents for part in self.parts)
-
     def take(self, indices: IntArray, starts: IntArray, ends: IntArray) -> AnyArray:
         """`ColumnPart.take` over all parts; no row crosses one."""
         owners = np.searchsorted(self.part_offsets, starts, side="right") - 1

@@ -61,8 +61,7 @@ class DataFolder:
         self.path, self.kind = first.path, first.kind
         self.name = " ".join(str(source.path) for source in self.sources)
         """The paths of all folders, for messages."""
-        names = (name for source in self.sources for name in source.splits)
-        self.splits = list(dict.fromkeys(names))
+        self.splits = list(dict.fromkeys(name for it in self.sources for name in it.splits))
         for source in self.sources:
             if source.kind != self.kind:
                 raise ToolkitError(

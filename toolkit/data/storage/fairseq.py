@@ -97,10 +97,9 @@ class FairseqFolder(FolderSource):
         if len(self.languages) == 1:
             return self._dictionaries[0]
         source, target = self._dictionaries
-        joined = source.fingerprint == target.fingerprint
         return ParallelTokenizer(
             source,
-            None if joined else target,
+            None if source.fingerprint == target.fingerprint else target,
             source_lang=self.languages[0],
             target_lang=self.languages[1],
         )
@@ -182,7 +181,7 @@ class FairseqColumnPart(ColumnPart):
             self.take(np.arange(starts[0], starts[-1])[None], starts[:1], starts[-1:])
             ends = self._raw_starts[first : first + CHECKED_ITEMS] + np.diff(starts)
             if self._end_in_eos and (wrong := self.values[ends] != self._sep).any():
-                number = int(self._numbers[first + np.argmax(wrong)])
+                number = self._numbers[first + np.argmax(wrong)]
                 self._fail(number, "end in </s>, but does not")
 
     def read_sizes(self) -> IntArray:

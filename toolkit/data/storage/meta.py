@@ -113,9 +113,8 @@ class ToolkitFolder(FolderSource):
         self.kind = self.meta.kind
         self.vocabulary_fingerprint = str(self.meta.vocabulary["fingerprint"])
         self.splits = list(self.meta.splits)
-        settings = self.meta.settings.items()
-        active = ((name, value) for name, value in settings if value not in (None, False, 0))
-        made_with = [name if value is True else f"{name} {value}" for name, value in active]
+        active = {n: it for n, it in self.meta.settings.items() if it not in (None, False, 0)}
+        made_with = [name if it is True else f"{name} {it}" for name, it in active.items()]
         self.facts = {
             "written by": f"toolkit-preprocess, format {self.meta.version}",
             "made with": ", ".join(made_with),

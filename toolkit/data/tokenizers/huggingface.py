@@ -7,7 +7,7 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cache, cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
@@ -258,11 +258,10 @@ class HuggingFaceTokenizer(LibraryTokenizer):
 
 
 @contextmanager
-def library_errors(*, quiet: bool = False) -> Iterator[None]:
-    """Turn errors and panics of the package tokenizers into one line; `quiet` drops its output."""
+def library_errors() -> Iterator[None]:
+    """Turn errors and panics of the package tokenizers into one line."""
     try:
-        with silence_stderr() if quiet else nullcontext():
-            yield
+        yield
     except BaseException as error:  # the binding raises plain exceptions
         panics = type(error).__name__ == "PanicException"
         if isinstance(error, ToolkitError) or not (panics or isinstance(error, Exception)):
@@ -288,7 +287,7 @@ def silence_stderr() -> Iterator[None]:
 
 def build_tokenizer(text: str) -> HfTokenizer:
     """The tokenizer of a tokenizer.json, without padding and truncation."""
-    with library_errors(quiet=True):
+    with library_errors(), silence_stderr():
         tokenizer = HfTokenizer.from_str(text)
         tokenizer.no_padding()
         tokenizer.no_truncation()

@@ -98,12 +98,8 @@ class WordCache:
         self._ids, self._starts = array("i"), array("q", [0])
         self._sizes = array("i")
 
-    def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
-        """Ids of all lines back to back, and the number of ids per line."""
-        return self.encode_counting_words(lines)[:2]
-
-    def encode_counting_words(self, lines: Sequence[str]) -> tuple[IntArray, IntArray, UInt8]:
-        """The same, and the number of words that start in each token, as `wc -w` counts them."""
+    def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray, UInt8]:
+        """Ids of all lines back to back, ids per line, and words that start in each (`wc -w`)."""
         if len(self._rows) > MAX_CACHED_WORDS or len(self._ids) > MAX_CACHED_IDS:
             self._clear()
         words = " ".join(lines).split(" ") if lines else []
@@ -166,7 +162,7 @@ def locate_words(spans: WordCache, lines: Sequence[str]) -> TokenOffsets:
     if not lines:
         return pack_token_offsets([])
     words = " ".join(lines).split(" ")
-    flat, numbers = spans.encode_lines(words)
+    flat, numbers, _ = spans.encode_lines(words)
     tokens, counts = flat.reshape(-1, 3), numbers // 3
     words_per_line = np.array([line.count(" ") + 1 for line in lines], np.int64)
     first_words = np.cumsum(words_per_line) - words_per_line

@@ -104,8 +104,7 @@ class SentencePieceTokenizer(Tokenizer):
     def _unmarked_processor(self) -> sentencepiece.SentencePieceProcessor:
         """The model without the mark of a word's start before the text."""
         proto = parse_model(self.model)
-        marks_ends = proto.trainer_spec.treat_whitespace_as_suffix
-        proto.normalizer_spec.add_dummy_prefix &= marks_ends
+        proto.normalizer_spec.add_dummy_prefix &= proto.trainer_spec.treat_whitespace_as_suffix
         return sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
 
     def _decode(self, ids: Sequence[int]) -> str:

@@ -100,13 +100,13 @@ class Tokenizer(ABC):
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Ids of all lines back to back, and the number of ids per line; no special tokens."""
         if self.word_by_word:
-            return self._words.encode_lines(lines)
+            return self._words.encode_lines(lines)[:2]
         return pack_rows(self._segment(lines))
 
     def encode_counting_words(self, lines: Sequence[str]) -> tuple[IntArray, IntArray, UInt8]:
         """`encode_lines`, and the number of words (as of `wc -w`) that start in each token."""
         if self.word_by_word and type(self).encode_lines is Tokenizer.encode_lines:
-            return self._words.encode_counting_words(lines)
+            return self._words.encode_lines(lines)
         ids, lengths, starts, _ = self.encode_with_offsets(lines)
         line_starts = np.cumsum([0, *(len(line) + 1 for line in lines)])
         starts = starts + np.repeat(line_starts[:-1], lengths)
@@ -252,8 +252,8 @@ class Tokenizer(ABC):
             settings = read_json(folder / TOKENIZER_CONFIG_FILE, JsonObject, REMEDY)
             symbols = read_symbols(read_bytes(folder / SYMBOLS_FILE).decode())
             settings["special"] = convert(settings["special"], dict[str, Count])
-            tokenizer_class = find_tokenizer_class(settings["kind"], folder)
-            tokenizer = tokenizer_class._restore(folder, settings, symbols)
+            found = find_tokenizer_class(settings["kind"], folder)
+            tokenizer = found._restore(folder, settings, symbols)
             tokenizer.columns = convert(settings.get("columns", {}), dict[str, str])
             return tokenizer
         except ToolkitError:

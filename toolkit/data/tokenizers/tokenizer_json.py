@@ -57,8 +57,7 @@ def load_tokenizer(folder: Path, rows: int | None = None) -> Tokenizer:
 
 def is_transformers(path: Path) -> bool:
     """Whether it is a tokenizer.json, or a folder with one or with BERT's vocab.txt."""
-    names = (TOKENIZER_FILE, VOCABULARY_FILE)
-    return path.is_file() or any((path / name).exists() for name in names)
+    return path.is_file() or any((path / it).exists() for it in (TOKENIZER_FILE, VOCABULARY_FILE))
 
 
 def read_settings(folder: Path) -> JsonObject:

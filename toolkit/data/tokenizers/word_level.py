@@ -110,13 +110,12 @@ class WordLevelTokenizer(Tokenizer):
     def _locate(self, text: str) -> list[TokenSpan]:
         to_original = span_mapper(text, self.lowercase)
         spans = (match.span() for match in re.finditer(r"\S+", self.normalize(text)))
-        ids = self.encode(text)
-        return [(i, *to_original(span)) for i, span in zip(ids, spans, strict=True)]
+        tokens = zip(self.encode(text), spans, strict=True)
+        return [(i, *to_original(span)) for i, span in tokens]
 
     def _decode(self, ids: Sequence[int]) -> str:
         """The words; the pieces of words of subword-nmt, which end in @@, are joined."""
-        text = " ".join(self.vocabulary.symbols[i] for i in ids)
-        return text.replace(f"{UNFINISHED} ", "")
+        return " ".join(self.vocabulary.symbols[i] for i in ids).replace(f"{UNFINISHED} ", "")
 
     @classmethod
     def _restore(

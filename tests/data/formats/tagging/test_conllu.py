@@ -54,7 +54,7 @@ def test_sentences_concatenate_to_the_file(read):
         ("\tPRON\t", "\tPRON\t\t", r"a.conllu:4: .* 10 columns .* but there are 11"),
         ("1\tvamos\tir\tVERB\tV\tNumber=Plur|Person=1\t0\troot\t_\t_", "1 a b c d e f g h i",
          r"a.conllu:3: .* these are separated by spaces"),
-        ("\tVERB\t", "\t_\t", r"a.conllu:3: a word must have a UPOS tag, but 'vamos' has _"),
+        ("\tVERB\t", "\t_\t", r"a.conllu:3: a word must have its UPOS tag, but 'vamos' has _"),
         ("\tnos\t", "\t\t", r"a.conllu:4: a word must not be empty, but this one is. Fill in FORM"),
         ("2\tnos\t", "1\tnos\t", r"a.conllu:4: .* must be 2, but is 1. A blank line is missing"),
         ("2\tnos\t", "5\tnos\t", r"a.conllu:4: .* must be 2, but is 5. A line is missing"),

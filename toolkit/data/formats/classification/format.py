@@ -98,7 +98,6 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
             if not table.rows and not table.problems:
                 raise ToolkitError(f"{table.path} must hold rows, but has none. Give another file.")
             check_malformed(table.problems, self.options.on_malformed, labeled=table.labeled)
-        for table in tables:
             if not table.labeled and not split.startswith("test"):
                 raise ToolkitError(
                     f"{table.path} has no column of labels, which training and validation need. "
@@ -232,7 +231,6 @@ class GlueFormat(ClassificationFormat):
     options: GlueFormatConfig
 
     def check(self) -> None:
-        super().check()
         if self.options.glue_task not in GLUE_SCHEMAS:
             raise ToolkitError(
                 f"glue_task must be one of {', '.join(GLUE_SCHEMAS)}, but is "
@@ -249,7 +247,6 @@ class TsvFormat(ClassificationFormat):
     options: TsvConfig
 
     def check(self) -> None:
-        super().check()
         number = self.options.label_type == "number"
         self.schema = TableSchema(
             name="tsv",
@@ -307,18 +304,14 @@ def encode_raw_texts(
             f"each text must have a label, but there are {len(items):,} texts and "
             f"{len(labels):,} label{'s' * (len(labels) != 1)}."
         )
-    check_given_labels(tokenizer.labels, labels)
-    return MemoryFolder(KIND, tokenizer, encode_rows(tokenizer, items, labels, range(len(items))))
-
-
-def check_given_labels(known: Labels, labels: Sequence[object]) -> None:
-    """Raise unless each label is a class or a number; None is no label."""
-    for index, label in enumerate(labels):
+    known = tokenizer.labels
+    for index, label in enumerate(labels):  # None is no label
         is_class = isinstance(label, str) and label in known.classes
         is_number = isinstance(label, Real) and math.isfinite(label)
         if not (label is None or (is_class if known.classes else is_number)):
             expected = f"one of {', '.join(known.classes)}" if known.classes else "a finite number"
             raise ToolkitError(f"labels must be {expected}, but label {index} is {label!r}.")
+    return MemoryFolder(KIND, tokenizer, encode_rows(tokenizer, items, labels, range(len(items))))
 
 
 def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable:
@@ -346,8 +339,7 @@ def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable
             if not re.fullmatch("[0-9]{1,18}", cell := cells[index]):
                 raise ValueError(f"the index must be a whole number, but is {cell[:MAX_QUOTED]!r}.")
             number = int(cell)
-        row_texts = tuple(cells[name] for name in texts)
-        return TableRow(record.number + 1, number, row_texts, answer)
+        return TableRow(record.number + 1, number, tuple(cells[name] for name in texts), answer)
 
     records, problems = name_cells(chain([header._replace(values=names)], lines)), list[Problem]()
     return LabeledTable(path, list(parse_records(enumerate(records), parse, problems)), problems)

@@ -298,10 +298,10 @@ class QuestionSplit:
 
     kind: str
     formats: str
+    """The options that make such a folder."""
 
     def __init__(self, folder: DataFolder, split: str) -> None:
-        options = f"--format {self.formats}"
-        check_kind(folder, self.kind, task=self.kind, holds="questions", options=options)
+        check_kind(folder, self.kind, task=self.kind, holds="questions", options=self.formats)
         self.folder, self.name, self.vocabulary = folder, split, folder.vocabulary
         self._column = folder.split(split).column
         self.passages = TokenColumn(self._column(CONTEXT))
@@ -326,7 +326,7 @@ class QuestionSplit:
 class SquadSplit(QuestionSplit):
     """Questions whose answers are parts of their passages."""
 
-    kind, formats = SQUAD, "squad or rows"
+    kind, formats = SQUAD, "--format squad or rows"
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)
@@ -356,7 +356,7 @@ class SquadSplit(QuestionSplit):
 class ChoiceSplit(QuestionSplit):
     """Questions with several options each."""
 
-    kind, formats = MULTIPLE_CHOICE, "race, swag or rows"
+    kind, formats = MULTIPLE_CHOICE, "--format race, swag or rows"
 
     def __init__(self, folder: DataFolder, split: str) -> None:
         super().__init__(folder, split)

@@ -169,8 +169,8 @@ class SquadReader:
             raise ValueError("a question with 'is_impossible' true must not have answers, but has.")
         if self.answers_required and not (unanswerable or values):
             raise ValueError("a question must have an answer, or 'is_impossible' true.")
-        location = f"{self.path}:{where}"
-        return SpanQuestion(name, question["question"], answers, unanswerable, location)
+        text, location = question["question"], f"{self.path}:{where}"
+        return SpanQuestion(name, text, answers, unanswerable, location)
 
     def parse_answer(self, value: object, context: str, where: str) -> Answer:
         """An answer that is only evaluated may have a wrong offset.

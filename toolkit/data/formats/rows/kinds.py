@@ -191,9 +191,7 @@ class QuestionRows(LabeledRows[list[QuestionSource], Tokenizer], QaFormat):
 
     def check(self) -> None:
         super().check()
-        if self.options.text_columns:
-            names = [name.strip() for name in self.options.text_columns.split(",")]
-            self.fields = rename_fields(self.fields, names)
+        self.fields = rename_fields(self.fields, self.options.text_columns)
         self.item_columns = {field.name: field.column for field in self.fields if field.column}
 
     def read_label(self, record: Record) -> Any:
@@ -312,9 +310,8 @@ class TranslatedRows(LabeledRows[list[FilePair], ParallelTokenizer], ParallelFor
 
     def check(self) -> None:
         super().check()
-        self.fields = [InputField((language,)) for language in self.languages]
-        if self.options.text_columns:
-            self.fields = [*rename_fields(self.fields, self.options.text_columns.split(","))]
+        languages = [InputField((language,)) for language in self.languages]
+        self.fields = rename_fields(languages, self.options.text_columns)
 
     def read_split(self, split: str, files: Sequence[Path]) -> list[FilePair]:
         return [(path, path) for path in files]

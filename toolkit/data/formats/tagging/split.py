@@ -92,8 +92,7 @@ class TaggedWords:
     @cached_property
     def oov(self) -> BoolArray:
         """Whether each word is out of vocabulary."""
-        known = self.tables.word_index
-        return np.array([word not in known for word in self.words], bool)[self.types]
+        return np.array([it not in self.tables.word_index for it in self.words], bool)[self.types]
 
     @cached_property
     def ambiguous(self) -> BoolArray:

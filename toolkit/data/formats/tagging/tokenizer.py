@@ -35,7 +35,7 @@ from toolkit.data.tokenizers.tokenizer import (
     name_labels,
     restore_inner,
 )
-from toolkit.data.tokenizers.vocabulary import ROLES, Vocabulary
+from toolkit.data.tokenizers.vocabulary import Vocabulary
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
 MAX_WORD_CHARACTERS = 20  # later characters of a word are ignored (Dufter et al. 2020, code)
@@ -98,8 +98,8 @@ class TaggingTokenizer(WrappedTokenizer):
     @classmethod
     def of_words(cls, tables: LabelTables) -> TaggingTokenizer:
         """Every known word is a symbol, after <PAD> and <OOV>: V + 2, as in Dufter et al. 2020."""
-        roles = {**dict.fromkeys(ROLES, 0), "unk": 1}
-        vocabulary = Vocabulary([PAD, OOV, *tables.words], mark="", **roles)
+        symbols = [PAD, OOV, *tables.words]
+        vocabulary = Vocabulary(symbols, mark="", pad=0, cls=0, sep=0, mask=0, unk=1)
         return cls(WordLevelTokenizer(vocabulary), tables)
 
     @cached_property

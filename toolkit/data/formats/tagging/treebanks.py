@@ -77,8 +77,7 @@ def read_conll_columns(
     stand for an unknown tag.
     """
     data, _ = read_strict_text(path)
-    columns = (word_column, tag_column)
-    return attach_source(parse_sentences(path, data, columns, untagged), data)
+    return attach_source(parse_sentences(path, data, (word_column, tag_column), untagged), data)
 
 
 def parse_sentences(
@@ -366,11 +365,10 @@ def read_tag(path: Path, line: int, token: Token, options: ConlluOptions) -> str
     if tag not in TAG_COLUMNS:
         return str((token["feats"] or {}).get(tag) or MISSING_TAG)
     if token[tag] in (None, MISSING_TAG, "") and not options.untagged:
-        article = "an" if tag == "xpos" else "a"
         raise_at_line(
             path,
             line,
-            f"a word must have {article} {tag.upper()} tag, but {token['form']!r} has _. Choose "
+            f"a word must have its {tag.upper()} tag, but {token['form']!r} has _. Choose "
             f"another --tag, or complete the treebank.",
         )
     return str(token[tag] or MISSING_TAG)
