@@ -247,9 +247,8 @@ def parse_records(
     parse: Callable[[int, Record], Row],
     problems: list[Problem],
 ) -> Iterator[Row]:
-    """Numbered records, parsed. Malformed ones become problems, as for which `parse` raises
-    ValueError; its ToolkitErrors are about the whole file.
-    """
+    """Numbered records, parsed. Malformed ones, and those for which `parse` raises ValueError,
+    become problems; its ToolkitErrors are about the whole file."""
     for number, record in numbered:
         try:
             if record.problem:
@@ -270,10 +269,8 @@ def list_first(split: str, handled: str, problems: Sequence[object]) -> Iterator
 
 
 def check_malformed(problems: Sequence[Problem], on_malformed: str, *, labeled: bool) -> None:
-    """Raise for malformed rows or questions of a file, unless they may be left out.
-
-    Those of a file without labels may not, because predictions for it must be complete.
-    """
+    """Raise for malformed rows or questions of a file, unless they may be left out. Without labels
+    they may not, because predictions must be complete."""
     dropped = [problem for problem in problems if not problem.kept]
     found: Sequence[Problem] = dropped
     advice = "Correct it."

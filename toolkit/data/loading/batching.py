@@ -1,7 +1,4 @@
-"""Batches of examples: their source, and the micro-batches of an epoch.
-
-These are a function of the seed, the epoch and the data.
-"""
+"""Batches of examples: their source, and the micro-batches by seed, epoch and data."""
 
 from __future__ import annotations
 
@@ -183,10 +180,8 @@ def option_values(config: Any) -> tuple[object, ...]:
 def _to_buckets(
     lengths: IntArray, *, exact: bool = False
 ) -> tuple[npt.NDArray[np.uint16], IntArray]:
-    """Each example's bucket, a sixteenth of a doubling wide; and each bucket's longest length.
-
-    With `exact`, each length is a bucket.
-    """
+    """Each example's bucket, a sixteenth of a doubling wide, or with `exact` a single length; and
+    each bucket's longest length."""
     counts = np.bincount(lengths)
     present = np.flatnonzero(counts)
     scale = np.floor(np.log2(np.maximum(present, 1)) * BUCKETS_PER_DOUBLING)

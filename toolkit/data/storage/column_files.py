@@ -214,9 +214,8 @@ def format_header(dtype: str, length: int) -> bytes:
 
 
 def map_npy(path: Path, dtype: str, length: int) -> AnyArray:
-    """The array of a .npy file that `format_header` begins: header and size are checked, and its
-    values mapped and not read.
-    """
+    """The array of a .npy file that `format_header` begins, checked by header and size, and
+    mapped."""
     with open_regular(path) as file:
         header, size = file.read(HEADER_BYTES), file.seek(0, 2)
     if header != format_header(dtype, length):

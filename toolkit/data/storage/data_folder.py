@@ -1,7 +1,4 @@
-"""Data folders of any format, several with one vocabulary read as one; the corpora of a command.
-
-A task checks the kind and the tokenizer of its folders.
-"""
+"""Data folders of any format, several with one vocabulary read as one; the corpora of a command."""
 
 from __future__ import annotations
 

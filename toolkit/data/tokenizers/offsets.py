@@ -82,11 +82,8 @@ def split_long_words(item: str) -> str:
 
 
 class WordCache:
-    """Ids of lines whose segmentation is the segmentation of their words in order.
-
-    Words are separated by single spaces; two spaces enclose an empty word. Each distinct word is
-    segmented once, together with all new ones.
-    """
+    """Ids of lines that are segmented word by word. Words are separated by single spaces; two
+    enclose an empty word. Each distinct word is segmented once, together with all new ones."""
 
     def __init__(self, segment: Callable[[list[str]], list[list[int]]]) -> None:
         self._segment = segment
@@ -133,11 +130,8 @@ class WordCache:
 def count_word_starts(
     tokens: IntArray, line_of: IntArray, lengths: IntArray, sizes: AnyArray
 ) -> UInt8:
-    """The number of words that start in each token of lines, given the token where each does.
-
-    Words without a token count with the next one of their line, or with its last. A line without
-    tokens has none.
-    """
+    """The number of words that start in each token of lines, given the token where each does. Words
+    without a token count with the next one of their line, or with its last."""
     ends = np.cumsum(lengths)
     first, last = (ends - lengths)[line_of], ends[line_of] - 1
     places, filled = np.clip(tokens, first, last), last >= first
@@ -194,11 +188,8 @@ def trim_span(text: str, span: Span) -> Span:
 
 
 def span_mapper(text: str, lowercase: bool) -> Callable[[Span], Span]:
-    """From spans in the text that a tokenizer normalizes to spans in `text`.
-
-    In lower_without_accents each character decomposes on its own: compatibility decomposition only
-    reorders combining marks, and these are dropped.
-    """
+    """From spans in the text that a tokenizer normalizes to spans in `text`. Each character
+    decomposes on its own: only combining marks are reordered, and these are dropped."""
     if not lowercase or text.isascii():
         return lambda span: span
     letters = (len(lower_without_accents(character)) for character in text)

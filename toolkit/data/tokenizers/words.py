@@ -100,9 +100,7 @@ class WordBoundaries:
 
     def starts(self, tokens: IntArray) -> BoolArray:
         """Whether a word starts at each token, along the last axis; never at special tokens.
-
-        Some tokenizers do not mark the first word of a text; callers know where it is.
-        """
+        Callers know where the first word of a text is, which some tokenizers do not mark."""
         first, last = self._first[tokens], self._last[tokens]
         if len(self._unmarked):
             continues = self._unfinished[tokens[..., :-1]]
@@ -128,10 +126,8 @@ FIRST_BYTES = 0xC0  # the first byte of a character is at least this, others are
 
 
 def _describe(marked: bool, data: bytes, punctuation: bool) -> tuple[int, int, int, int]:
-    """What a token begins with and ends in, the words within, and a byte that is part of a letter.
-
-    This is the first byte if it continues a character, or a character's first byte alone.
-    """
+    """What a token begins with and ends in, the words within, and a byte that is part of a letter:
+    the first one, if it continues a character or is alone."""
     text, continues = _decode(data.lstrip(CONTINUATION), punctuation), data[:1] in CONTINUATION
     if text.isspace() or (marked and not data):
         return STARTS, STARTS, 0, 0
@@ -149,10 +145,8 @@ CONTINUATION = bytes(range(0x80, FIRST_BYTES))
 
 
 def _decode(data: bytes, punctuation: bool) -> str:
-    """The characters; for one whose end is missing, one of those possible, usually a letter.
-
-    With `punctuation`, an ideograph, which is a word, stands for each punctuation mark.
-    """
+    """The characters; for one whose end is missing, one of those possible, usually a letter. With
+    `punctuation`, an ideograph, which is a word, stands for each punctuation mark."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text, rest = decoder.decode(data), decoder.getstate()[0]
     if rest:

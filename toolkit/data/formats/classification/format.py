@@ -1,7 +1,4 @@
-"""Tables of texts or pairs with a class or a number.
-
-Tables have no quotes; every problem is reported with its line.
-"""
+"""Tables of texts or pairs with a class or a number; they have no quotes."""
 
 from __future__ import annotations
 
@@ -124,10 +121,8 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
         return ClassificationTokenizer(super().choose_tokenizer(splits, folder, pool), labels)
 
     def choose_labels(self, training: Sequence[LabeledTable]) -> Labels:
-        """The schema's classes; without any, those of the training data or a given tokenizer.
-
-        A given tokenizer with the same classes decides their order, so that its model fits.
-        """
+        """The schema's classes, or those of the training data. A given tokenizer with the same
+        ones, or without training data, decides, so that its model fits."""
         schema, classes = self.schema, list(self.schema.classes)
         if not schema.is_regression:
             if not classes:

@@ -1,7 +1,4 @@
-"""SQuAD's JSON, 1.1 and 2.0 (Rajpurkar et al. 2016, 2018): articles, paragraphs, questions.
-
-Answers are converted from characters to the tokens that cover them.
-"""
+"""SQuAD's JSON, 1.1 and 2.0 (Rajpurkar et al. 2016, 2018), with answers as spans of tokens."""
 
 from __future__ import annotations
 
@@ -61,11 +58,8 @@ UNKNOWN: Span = (-2, -2)
 def read_squad(
     path: Path, max_bytes: int, *, evaluated: bool, answers_required: bool
 ) -> QuestionSource:
-    """All well-formed questions; the others are problems.
-
-    If the questions are only evaluated (validation, test), those with wrong answer offsets stay,
-    because the official metrics compare texts.
-    """
+    """All well-formed questions; the others are problems. Questions that are only evaluated
+    (validation, test) may have wrong offsets: the official metrics compare texts."""
     if isinstance(content := read_json_text(path), Problem):
         raise ToolkitError(f"{content} Copy it again.")
     articles = content.get("data") if isinstance(content, dict) else None
@@ -173,10 +167,8 @@ class SquadReader:
         return SpanQuestion(name, text, answers, unanswerable, location)
 
     def parse_answer(self, value: object, context: str, where: str) -> Answer:
-        """An answer that is only evaluated may have a wrong offset.
-
-        Offsets that are wrong by one or two characters, and spaces around the text, are corrected.
-        """
+        """An answer, whose offset may be wrong if it is only evaluated. Offsets that are wrong by
+        one or two characters, and spaces around the text, are corrected."""
         text, start = get_fields(value, "text", "answer_start")
         if not isinstance(text, str) or not isinstance(start, int):
             raise ValueError(
