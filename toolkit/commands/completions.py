@@ -19,7 +19,6 @@ from toolkit.common.files import check_output, open_output, write_output
 from toolkit.common.json_files import JsonObject, sha256
 from toolkit.common.system import keep_freed_memory
 from toolkit.config.commands.checkpoints import MINIMAL_PAIRS_TASK, CompletionsConfig
-from toolkit.data.text_files import raise_at_line
 from toolkit.data.tokenizers.offsets import to_line
 from toolkit.distributed import World, launch
 from toolkit.optim.update import Precision, resolve_precision
@@ -98,7 +97,9 @@ def read_parts(
             for item in found if c.task == MINIMAL_PAIRS_TASK else ():
                 if len(item.options) != 2 or any(item.prefixes) or item.rating is not None:
                     problem = "a minimal pair is two sentences, but this is another kind of item."
-                    raise_at_line(item.file, item.line, f"{problem} Choose --task completions.")
+                    raise ToolkitError(
+                        f"{item.file}:{item.line}: {problem} Choose --task completions."
+                    )
             for remark in remarks if world.is_main else ():
                 output.print_line(remark)
             items[part.name] = found
@@ -247,11 +248,10 @@ def check_finite(items: Sequence[Item], found: Scores, precision: str) -> None:
     """Raise if a score is not a number, as of a broken checkpoint."""
     for number in np.flatnonzero(np.isnan(found.scores).any(1) | np.isinf(found.scores[:, 0]))[:1]:
         values = [f"{it}" for it in found.scores[number, : len(items[number].options)]]
-        raise_at_line(
-            items[number].file,
-            items[number].line,
-            f"scores must be finite, but in {precision} they are {' and '.join(values)}. "
-            f"Choose --precision fp32; if they are the same there, the checkpoint is broken.",
+        raise ToolkitError(
+            f"{items[number].file}:{items[number].line}: scores must be finite, but in {precision} "
+            f"they are {' and '.join(values)}. Choose --precision fp32; if they are the same "
+            f"there, the checkpoint is broken."
         )
 
 
@@ -339,14 +339,14 @@ def encode_items(
     for item, text in zip(owners, texts, strict=True):
         length = max(len(text.tokens), len(text.source))
         if limit is not None and length > limit:
-            raise_at_line(
-                item.file,
-                item.line,
-                f"a sentence must have at most {limit} tokens for {path}, but has {length}. "
-                f"Shorten it, or remove the item.",
+            raise ToolkitError(
+                f"{item.file}:{item.line}: a sentence must have at most {limit} tokens for {path}, "
+                f"but has {length}. Shorten it, or remove the item."
             )
         if not text.size:
-            raise_at_line(item.file, item.line, "a sentence has no tokens. Remove the item.")
+            raise ToolkitError(
+                f"{item.file}:{item.line}: a sentence has no tokens. Remove the item."
+            )
     return texts
 
 

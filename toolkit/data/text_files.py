@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NamedTuple
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import open_regular
@@ -163,7 +163,7 @@ def read_lines(
             number += data.count(b"\n")
     except TextError as error:
         line = count_lines_before(chunk) + number + error.lines_before + 1
-        raise_at_line(chunk.path, line, str(error))
+        raise ToolkitError(f"{chunk.path}:{line}: {error}") from error
 
 
 def _read_blocks(
@@ -205,11 +205,6 @@ def read_text(path: Path, *, may_be_empty: bool = False, allow_pipe: bool = Fals
     return decode_file(path, data.removeprefix(BOM))
 
 
-def raise_at_line(path: Path, line: int, message: str) -> NoReturn:
-    """A user's mistake in a file, at a line counted from 1."""
-    raise ToolkitError(f"{path}:{line}: {message}")
-
-
 def read_bytes(path: Path, *, allow_pipe: bool = False) -> bytes:
     """The decompressed bytes of a whole file."""
     with open_text(path, allow_pipe=allow_pipe) as text:
@@ -238,7 +233,7 @@ def decode_file(path: Path, data: bytes, lines_before: int = 0) -> str:
     try:
         return _decode(data)
     except TextError as error:
-        raise_at_line(path, lines_before + error.lines_before + 1, str(error))
+        raise ToolkitError(f"{path}:{lines_before + error.lines_before + 1}: {error}") from error
 
 
 def split_lines(
@@ -288,7 +283,7 @@ def read_strict_text(path: Path) -> tuple[bytes, str]:
     """The bytes of an annotated file, and their text as `decode_strict` gives it."""
     data = read_bytes(path)
     if not data.removeprefix(BOM).strip():
-        raise_at_line(path, 1, "the file is empty. Give another file.")
+        raise ToolkitError(f"{path}:1: the file is empty. Give another file.")
     return data, decode_strict(path, data)
 
 
@@ -297,8 +292,8 @@ def decode_strict(path: Path, data: bytes, lines_before: int = 0) -> str:
     text = decode_file(path, data, lines_before).replace("\r\n", "\n")
     if "\r" in text:
         line = lines_before + text.count("\n", 0, text.index("\r")) + 1
-        raise_at_line(
-            path, line, "found a carriage return inside a line. End lines with LF or CRLF."
+        raise ToolkitError(
+            f"{path}:{line}: found a carriage return inside a line. End lines with LF or CRLF."
         )
     return text if lines_before else text.removeprefix(BOM.decode())
 

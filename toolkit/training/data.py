@@ -21,7 +21,7 @@ from toolkit.config.sections import ComponentConfig, DataConfig
 from toolkit.data.loading.batching import CorpusWeights, Curriculum, compute_fingerprint
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import Corpora, DataFolder
-from toolkit.data.text_files import raise_at_line, read_text
+from toolkit.data.text_files import read_text
 from toolkit.distributed import World
 from toolkit.models.interface import EncoderModel, Sizes
 from toolkit.tasks.examples import SHAPE_MULTIPLE, Batch, Examples, SplitSource
@@ -91,7 +91,9 @@ def make_curriculum(c: DataConfig, examples: Examples[Batch]) -> Curriculum:
     else:
         lines = read_text(path).splitlines()
         for number in (n for n, line in enumerate(lines) if not NUMBER.fullmatch(line)):
-            raise_at_line(path, number + 1, f"expected a number, found {lines[number][:40]!r}.")
+            raise ToolkitError(
+                f"{path}:{number + 1}: expected a number, found {lines[number][:40]!r}."
+            )
         if len(lines) != len(examples.lengths):
             raise ToolkitError(
                 f"{path} must have a number for each of the {len(examples.lengths):,} training "

@@ -37,7 +37,7 @@ from toolkit.data.samples.sequence_pairs import TokenColumn, TokenTexts
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import DataFolder, tokenizer_of_kind
 from toolkit.data.storage.meta import select_counts
-from toolkit.data.text_files import COMPRESSION_SUFFIXES, list_files, raise_at_line, whole_file
+from toolkit.data.text_files import COMPRESSION_SUFFIXES, list_files, whole_file
 from toolkit.data.tokenizers.tokenizer import ParallelTokenizer, Tokenizer, unwrap_tokenizer
 from toolkit.reporting.console import Progress
 
@@ -188,12 +188,10 @@ def limit_pairs(
         row = int(np.flatnonzero(long)[0])
         side = int(lengths[1, row] > max_tokens)
         line = (block.source, block.target)[side][row]
-        raise_at_line(
-            block.files[side],
-            block.lines[row],
-            f"an item must have at most {max_tokens} tokens, but {line[:40]!r}... has "
-            f"{lengths[side, row]}. Raise --max-item-tokens, or choose --overlength skip or "
-            f"truncate.",
+        raise ToolkitError(
+            f"{block.files[side]}:{block.lines[row]}: an item must have at most {max_tokens} "
+            f"tokens, but {line[:40]!r}... has {lengths[side, row]}. Raise --max-item-tokens, or "
+            f"choose --overlength skip or truncate."
         )
     kept: BoolArray = np.logical_and(filled, ~long) if options.overlength == "skip" else filled
     kept_lengths = np.where(kept, np.minimum(lengths, max_tokens), 0)

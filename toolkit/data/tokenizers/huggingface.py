@@ -29,7 +29,7 @@ from toolkit.common.arrays import IntArray
 from toolkit.common.errors import ToolkitError
 from toolkit.common.files import read_bytes
 from toolkit.common.json_files import JsonObject
-from toolkit.data.text_files import raise_at_line, read_text
+from toolkit.data.text_files import read_text
 from toolkit.data.tokenizers.offsets import TokenOffsets, TokenSpan, split_long_words, trim_span
 from toolkit.data.tokenizers.tokenizer import MASK, SYMBOLS_FILE, TOKENIZER_CONFIG_FILE, Tokenizer
 from toolkit.data.tokenizers.vocabulary import (
@@ -116,10 +116,9 @@ class WordPieceTokenizer(LibraryTokenizer):
         for number, symbol in enumerate(lines, 1):
             if not symbol.strip() or symbol in line_of:
                 found = f"that of line {line_of[symbol]}" if symbol in line_of else "a blank line"
-                raise_at_line(
-                    path,
-                    number,
-                    f"expected a new piece, found {found}. Give the vocab.txt of a BERT model.",
+                raise ToolkitError(
+                    f"{path}:{number}: expected a new piece, found {found}. Give the vocab.txt of "
+                    f"a BERT model."
                 )
             line_of[symbol] = number
         if missing := [name for name in SPECIAL.values() if name not in line_of]:

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from toolkit.common.arrays import IntArray
+from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import JsonObject
-from toolkit.data.text_files import raise_at_line, read_text
+from toolkit.data.text_files import read_text
 from toolkit.data.tokenizers.offsets import TokenSpan, lower_without_accents, span_mapper
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.data.tokenizers.vocabulary import UNFINISHED, WORD_START, Vocabulary, uses_mark
@@ -48,12 +49,10 @@ class WordLevelTokenizer(Tokenizer):
             entry = ENTRY.fullmatch(line.rstrip())
             if entry is None:
                 found = repr(line[:60]) if line.strip() else "a blank line"
-                raise_at_line(
-                    path,
-                    number,
-                    f"expected a symbol, a space and its count, found {found}. Give a dict.txt of "
-                    f"fairseq; the dict.txt of a data folder or checkpoint has no counts: name "
-                    f"that folder with --tokenizer-from.",
+                raise ToolkitError(
+                    f"{path}:{number}: expected a symbol, a space and its count, found {found}. "
+                    f"Give a dict.txt of fairseq; the dict.txt of a data folder or checkpoint has "
+                    f"no counts: name that folder with --tokenizer-from."
                 )
             symbol, overwrite = entry.groups()
             if symbol in line_of and not overwrite:
@@ -61,11 +60,9 @@ class WordLevelTokenizer(Tokenizer):
                 other = (
                     f"line {first}" if first else "one of <s> <pad> </s> <unk>, which come first"
                 )
-                raise_at_line(
-                    path,
-                    number,
-                    f"{symbol!r} repeats {other}. Remove one, or end this line with "
-                    f"#fairseq:overwrite to let it win, as in fairseq.",
+                raise ToolkitError(
+                    f"{path}:{number}: {symbol!r} repeats {other}. Remove one, or end this line "
+                    f"with #fairseq:overwrite to let it win, as in fairseq."
                 )
             line_of[symbol] = number
             symbols.append(symbol)

@@ -21,7 +21,7 @@ from toolkit.data.records import (
     read_tab_cells,
     row_suffix,
 )
-from toolkit.data.text_files import COMPRESSION_SUFFIXES, raise_at_line, whole_file
+from toolkit.data.text_files import COMPRESSION_SUFFIXES, whole_file
 from toolkit.data.tokenizers.offsets import to_line
 
 
@@ -283,14 +283,15 @@ def read_sets(names: Sequence[str], limit: int | None = None) -> tuple[list[Item
         for item in read_items(file, stem if alike[stem] == 1 else str(file)):
             before = first.setdefault(item.paradigm.name, item)
             if item.paradigm != before.paradigm:
-                raise_at_line(
-                    file,
-                    item.line,
-                    f"paradigm {item.paradigm.name} must have one linguistics_term and field, as "
-                    f"in {before.file}:{before.line}, but has others. Name paradigms by UID.",
+                raise ToolkitError(
+                    f"{file}:{item.line}: paradigm {item.paradigm.name} must have one "
+                    f"linguistics_term and field, as in {before.file}:{before.line}, but has "
+                    f"others. Name paradigms by UID."
                 )
             if (item.rating is None) != (before.rating is None):
-                raise_at_line(file, item.line, "all items of a paradigm need ratings, or none.")
+                raise ToolkitError(
+                    f"{file}:{item.line}: all items of a paradigm need ratings, or none."
+                )
             counts[item.paradigm.name] += 1
             if limit is None or counts[item.paradigm.name] <= limit:
                 items.append(item)

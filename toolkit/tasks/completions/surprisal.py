@@ -29,7 +29,7 @@ import numpy as np
 from toolkit.common.arrays import FloatArray
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import SurprisalOptions
-from toolkit.data.text_files import raise_at_line, read_text
+from toolkit.data.text_files import read_text
 from toolkit.data.tokenizers.offsets import to_line
 from toolkit.data.tokenizers.vocabulary import SPACE_BYTE, WORD_START
 from toolkit.generation.output import WordSurprisal
@@ -134,7 +134,7 @@ def read_frequencies(path: Path) -> Callable[[str], float]:
         entry = re.fullmatch(r"\s*(\S+)\s+(\d+)\s*", line)
         if entry is None:
             message = f"expected a word and its count, found {line[:60]!r}. Correct the line."
-            raise_at_line(path, number, message)
+            raise ToolkitError(f"{path}:{number}: {message}")
         counts[strip_word(entry[1])] += int(entry[2])
     total = counts.total() + len(counts)
     return lambda word: math.log10((counts[strip_word(word)] + 1) / total) + 9

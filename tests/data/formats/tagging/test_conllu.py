@@ -59,7 +59,7 @@ def test_sentences_concatenate_to_the_file(read):
         ("2\tnos\t", "1\tnos\t", r"a.conllu:4: .* must be 2, but is 1. A blank line is missing"),
         ("2\tnos\t", "5\tnos\t", r"a.conllu:4: .* must be 2, but is 5. A line is missing"),
         ("2\tnos\t", "two\tnos\t", r"a.conllu:4: a word must be CoNLL-U, but is not: .*two"),
-        ("2\tnos\t", f"{'2' * 5000}\tnos\t", r"a.conllu:4: .* is not: a number has"),
+        ("2\tnos\t", f"{'2' * 5000}\tnos\t", r"a.conllu:4: .* is not: a number of"),
         ("x  y\n\n", "x  y\n", r"a.conllu:6: a blank line must follow the last sentence"),
         ("x  y\n\n", "x  y", r"a.conllu:6: a blank line must follow the last sentence"),
         ("# sent_id = 1\n", "# sent_id = 1\n\n", r"a.conllu:1: a sentence must have words"),

@@ -41,7 +41,6 @@ from toolkit.data.preprocessing.choose_tokenizer import (
 from toolkit.data.preprocessing.workers import WorkerPool
 from toolkit.data.storage.column_files import ColumnType
 from toolkit.data.storage.data_folder import VECTORS_FILE
-from toolkit.data.text_files import raise_at_line
 from toolkit.data.tokenizers.tokenizer import unwrap_tokenizer
 from toolkit.data.tokenizers.vocabulary import write_symbols
 
@@ -80,7 +79,7 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
         limit = self.options.max_item_tokens
         for path, sentences in content:
             if not sentences:
-                raise_at_line(path, 1, "the file holds no sentence. Give another file.")
+                raise ToolkitError(f"{path}:1: the file holds no sentence. Give another file.")
             if all(it.words == [str(n) for n in range(1, 1 + len(it.words))] for it in sentences):
                 self.remarks.append(
                     f"warning: all words of {path} are numbers that count up. The words of a file "
@@ -88,12 +87,10 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
                 )
             for sentence in sentences:
                 if 0 < limit < len(sentence.words):
-                    raise_at_line(
-                        path,
-                        sentence.lines[0],
-                        f"a sentence must have at most {limit} words, but has "
-                        f"{len(sentence.words)}. Raise --max-item-tokens; models read longer "
-                        f"sentences in chunks.",
+                    raise ToolkitError(
+                        f"{path}:{sentence.lines[0]}: a sentence must have at most {limit} words, "
+                        f"but has {len(sentence.words)}. Raise --max-item-tokens; models read "
+                        f"longer sentences in chunks."
                     )
         return content
 
@@ -132,11 +129,10 @@ class TaggingFormat(Format[list[TaggedFile], TaggingTokenizer]):
             for sentence in sentences:
                 for tag, line in zip(sentence.tags, sentence.lines, strict=True):
                     if tag not in known:
-                        raise_at_line(
-                            path,
-                            line,
-                            f"tag {tag!r} does not occur in the training data. Give --unseen-tags "
-                            f"wrong to keep the word and count it as an error{alternative}.",
+                        raise ToolkitError(
+                            f"{path}:{line}: tag {tag!r} does not occur in the training data. Give "
+                            f"--unseen-tags wrong to keep the word and count it as an "
+                            f"error{alternative}."
                         )
 
     def write_files(

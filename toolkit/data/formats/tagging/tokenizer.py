@@ -28,7 +28,7 @@ from toolkit.data.formats.tagging.treebanks import (
     TaggedFile,
     TaggedSentence,
 )
-from toolkit.data.text_files import open_text, raise_at_line
+from toolkit.data.text_files import open_text
 from toolkit.data.tokenizers.tokenizer import (
     Tokenizer,
     WrappedTokenizer,
@@ -267,11 +267,9 @@ def read_word_vectors(
     with open_text(path, allow_pipe=True) as file:
         sizes = (header := file.readline()).split()
         if len(sizes) != 2 or not all(size.isdigit() and int(size) for size in sizes):
-            raise_at_line(
-                path,
-                1,
-                f"expected the number of vectors and their width, found {header[:40]!r}. Give "
-                f"fastText's text format, .vec.",
+            raise ToolkitError(
+                f"{path}:1: expected the number of vectors and their width, found {header[:40]!r}. "
+                f"Give fastText's text format, .vec."
             )
         count, width = map(int, sizes)
         for number, word, line in _read_lines(path, file, count, width, limit):
@@ -292,18 +290,16 @@ def _read_lines(
         line = line.rstrip()
         spaces = line.count(b" ")
         if spaces < width:
-            raise_at_line(
-                path, number, f"expected a word and {width} numbers, found {spaces} numbers."
+            raise ToolkitError(
+                f"{path}:{number}: expected a word and {width} numbers, found {spaces} numbers."
             )
         # most words contain no space: looking for the first one is fast
         word = line[: line.index(b" ")] if spaces == width else line.rsplit(b" ", width)[0]
         yield number, word, line
     if number < last:
-        raise_at_line(
-            path,
-            number + 1,
-            f"expected {count} vectors, as the first line says, but the file ends here. It is cut "
-            f"off: copy it again.",
+        raise ToolkitError(
+            f"{path}:{number + 1}: expected {count} vectors, as the first line says, but the file "
+            f"ends here. It is cut off: copy it again."
         )
 
 
@@ -311,7 +307,8 @@ def _parse_numbers(path: Path, number: int, text: bytes, width: int) -> VectorTa
     try:
         vector = np.array([float(n) for n in text.split()], np.float32)
     except ValueError as error:
-        raise_at_line(path, number, f"expected {width} numbers after the word: {error}.")
+        message = f"{path}:{number}: expected {width} numbers after the word: {error}."
+        raise ToolkitError(message) from error
     if len(vector) != width or not np.isfinite(vector).all():
-        raise_at_line(path, number, f"expected {width} finite numbers after the word.")
+        raise ToolkitError(f"{path}:{number}: expected {width} finite numbers after the word.")
     return vector

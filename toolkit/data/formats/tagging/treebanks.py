@@ -19,7 +19,7 @@ from conllu.models import Token
 from conllu.parser import DEFAULT_FIELDS, parse_line
 
 from toolkit.common.errors import ToolkitError
-from toolkit.data.text_files import decode_strict, find_text_start, raise_at_line, read_strict_text
+from toolkit.data.text_files import decode_strict, find_text_start, read_strict_text
 
 TAG_COLUMNS = {"upos": 3, "xpos": 4}
 FEATURES = 5
@@ -99,8 +99,8 @@ def parse_sentences(
             check_columns(path, number, parts, width, separator, columns)
             word, tag = parts[word_column - 1].decode(), parts[tag_column - 1].decode()
             if tag == MISSING_TAG and not untagged:
-                raise_at_line(
-                    path, number, f"a word must have a tag, but {word!r} has {MISSING_TAG}."
+                raise ToolkitError(
+                    f"{path}:{number}: a word must have a tag, but {word!r} has {MISSING_TAG}."
                 )
             first = offset + sum(len(part) + 1 for part in parts[: tag_column - 1])
             sentence.add(word, tag, (first, first + len(parts[tag_column - 1])), number)
@@ -123,14 +123,13 @@ def check_columns(
     """Raise a ToolkitError unless a line has the columns of the first one, and those needed."""
     if len(parts) != max(width, *columns):
         name = "tabs" if separator == b"\t" else "single spaces"
-        raise_at_line(
-            path,
-            number,
-            f"a line must have {max(width, *columns)} columns separated by {name}, as the first "
-            f"one or as --word-column and --tag-column say, but has {len(parts)}.",
+        raise ToolkitError(
+            f"{path}:{number}: a line must have {max(width, *columns)} columns separated by "
+            f"{name}, as the first one or as --word-column and --tag-column say, but has "
+            f"{len(parts)}."
         )
     if not all(parts[column - 1].strip() for column in columns):
-        raise_at_line(path, number, "word and tag must not be empty, but one is.")
+        raise ToolkitError(f"{path}:{number}: word and tag must not be empty, but one is.")
 
 
 TRACE = "-NONE-"
@@ -160,8 +159,8 @@ def parse_bracketed(path: Path, data: bytes) -> Iterator[ParsedSentence]:
         line += data.count(b"\n", counted, token.start())
         counted = token.start()
         if depth == 0 and token[0] != b"(":
-            raise_at_line(
-                path, line, f"a tree must begin with (, but here is {token[0][:40].decode()!r}."
+            raise ToolkitError(
+                f"{path}:{line}: a tree must begin with (, but here is {token[0][:40].decode()!r}."
             )
         if depth == 0 or (token[0] == b"(" and data[token.start() - 1 : token.start()] == b"\n"):
             check_balanced(path, data, start, depth)
@@ -181,8 +180,8 @@ def check_balanced(path: Path, data: bytes, start: int, depth: int) -> None:
     """Raise a ToolkitError if a tree ends with open brackets."""
     if depth:
         line = data.count(b"\n", 0, start) + 1
-        raise_at_line(
-            path, line, f"brackets must be balanced, but {depth} of this tree are not closed."
+        raise ToolkitError(
+            f"{path}:{line}: brackets must be balanced, but {depth} of this tree are not closed."
         )
 
 
@@ -283,11 +282,9 @@ def read_conllu(path: Path, options: ConlluOptions) -> Iterator[TaggedSentence]:
     data, text = read_strict_text(path)
     if not text.endswith("\n\n"):
         last = text.removesuffix("\n").count("\n") + 1
-        raise_at_line(
-            path,
-            last,
-            "a blank line must follow the last sentence, but the file ends here. It may be cut "
-            "off; else add one.",
+        raise ToolkitError(
+            f"{path}:{last}: a blank line must follow the last sentence, but the file ends here. "
+            f"It may be cut off; else add one."
         )
     byte_lines, lines = data.split(b"\n"), text.split("\n")
     start = 0
@@ -317,18 +314,22 @@ def parse_sentence(
                 twice = "A line is missing or twice."
                 remedy = "A blank line is missing before it." if token["id"] == 1 else twice
                 wrong = f"must be {expected}, but is {token['id']}"
-                raise_at_line(path, number, f"the word's number {wrong}. {remedy}")
+                raise ToolkitError(f"{path}:{number}: the word's number {wrong}. {remedy}")
             expected += 1
         elif token["id"] is None or token["id"][1] == "-" or not options.empty_nodes:
             continue
         if not token["form"].strip():
-            raise_at_line(path, number, "a word must not be empty, but this one is. Fill in FORM.")
+            raise ToolkitError(
+                f"{path}:{number}: a word must not be empty, but this one is. Fill in FORM."
+            )
         fields = data.split(b"\t", column + 1)
         start += sum(len(field) + 1 for field in fields[:column])
         tag = read_tag(path, number, token, options)
         sentence.add(token["form"], tag, (start, start + len(fields[column])), number)
     if not sentence.words:
-        raise_at_line(path, first + 1, "a sentence must have words, but this one has none.")
+        raise ToolkitError(
+            f"{path}:{first + 1}: a sentence must have words, but this one has none."
+        )
     return sentence
 
 
@@ -348,15 +349,20 @@ def parse_word(path: Path, number: int, line: str, fields: tuple[str, ...]) -> T
         found = f"but there are {len(columns)}. Correct the line."
         if len(columns) == 1 and len(line.split()) >= 10:
             found = "but these are separated by spaces. Save the file with its tabs."
-        raise_at_line(path, number, f"a word must have 10 columns separated by tabs, {found}")
+        raise ToolkitError(
+            f"{path}:{number}: a word must have 10 columns separated by tabs, {found}"
+        )
     if any("  " in column for column in columns[: FEATURES + 1]):
-        raise_at_line(path, number, "a column must not have two spaces in a row, but one has.")
+        raise ToolkitError(
+            f"{path}:{number}: a column must not have two spaces in a row, but one has."
+        )
     try:
         return parse_line(line, fields)
     except (ParseException, ValueError) as error:
-        known = isinstance(error, ParseException)
-        problem = str(error) if known else "a number has thousands of digits"
-        raise_at_line(path, number, f"a word must be CoNLL-U, but is not: {problem}.")
+        problem = error if isinstance(error, ParseException) else "a number of thousands of digits"
+        raise ToolkitError(
+            f"{path}:{number}: a word must be CoNLL-U, but is not: {problem}."
+        ) from error
 
 
 def read_tag(path: Path, line: int, token: Token, options: ConlluOptions) -> str:
@@ -365,10 +371,8 @@ def read_tag(path: Path, line: int, token: Token, options: ConlluOptions) -> str
     if tag not in TAG_COLUMNS:
         return str((token["feats"] or {}).get(tag) or MISSING_TAG)
     if token[tag] in (None, MISSING_TAG, "") and not options.untagged:
-        raise_at_line(
-            path,
-            line,
-            f"a word must have its {tag.upper()} tag, but {token['form']!r} has _. Choose "
-            f"another --tag, or complete the treebank.",
+        raise ToolkitError(
+            f"{path}:{line}: a word must have its {tag.upper()} tag, but {token['form']!r} has _. "
+            f"Choose another --tag, or complete the treebank."
         )
     return str(token[tag] or MISSING_TAG)
