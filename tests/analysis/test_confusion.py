@@ -57,7 +57,7 @@ MATRIX = (
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("no json\n", "column 1. Name a file written by toolkit-validate --json"),
+        ("no json\n", "must hold one JSON object per line, but line 1 is 'no json'"),
         ('{"event": "valid"}\n', "must contain a confusion matrix, but does not"),
         ('{"event": "confusion"}\n', "missing required field checkpoint. Name a file"),
         (MATRIX % "[[1, 2], [3]]", "counts: must have a row for each true class"),

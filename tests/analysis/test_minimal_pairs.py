@@ -213,11 +213,11 @@ PAIRLESS = (
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("no json\n", r"a.jsonl: .* column 1. Write them with toolkit-validate"),
+        ("no json\n", r"a.jsonl must hold one JSON object per line, but line 1 is 'no json'"),
         ('{"event": "valid"}\n', r"must hold results on minimal pairs, but holds none. Write them"),
         (f"{PAIR}\n{PAIR}\n", r"must hold results on minimal pairs, but holds none"),
         ('{"task": "minimal_pairs"}\n', r"missing required field path. Write them"),
-        ('[{"UID": 1}]\n', r"expected object, found array"),
+        ('[{"UID": 1}]\n', r"must hold one JSON object per line"),
         (
             '{"UID": "a", "linguistics_term": 1, "gpt2": 0.5}\n',
             r"of UID a: phenomenon: expected str, found int",

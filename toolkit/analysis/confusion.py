@@ -12,9 +12,9 @@ from msgspec import Meta
 
 from toolkit.analysis.plot_style import Figure, new_plot, open_plot, parse_labels, write_plot
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import read_bytes
-from toolkit.common.json_files import Count, JsonError, JsonObject, convert, decode, name_file
+from toolkit.common.json_files import Count, JsonError, convert, name_file
 from toolkit.config.commands.plot import ConfusionConfig
+from toolkit.reporting.runs import read_log
 from toolkit.reporting.tables import Table
 
 INCHES_PER_CLASS = 0.3
@@ -54,10 +54,8 @@ def plot_confusion(config: ConfusionConfig) -> None:
 
 def read_confusions(path: Path) -> list[ConfusionMatrix]:
     """The `confusion` events of a file."""
+    found = [it for it in read_log(path) if it.get("event") == "confusion"]
     with name_file(path, "Name a file written by toolkit-validate --json."):
-        lines = read_bytes(path).decode().split("\n")
-        events = [decode(line, JsonObject) for line in lines if line]
-        found = [it for it in events if it.get("event") == "confusion"]
         matrices = [convert(it, ConfusionMatrix) for it in found]
         for it in matrices:
             if [len(row) for row in it.counts] != [len(it.predicted)] * len(it.true):

@@ -25,20 +25,17 @@ from toolkit.analysis.plot_style import (
     write_plot,
 )
 from toolkit.common.errors import ToolkitError
-from toolkit.common.files import read_bytes
 from toolkit.common.json_files import (
-    MAX_BYTES,
     JsonError,
     JsonObject,
     PositiveCount,
     convert,
     convert_fields,
-    decode,
     name_file,
 )
 from toolkit.config.commands.checkpoints import COMPLETIONS_TASK, MINIMAL_PAIRS_TASK
 from toolkit.config.commands.plot import PairPlotConfig
-from toolkit.reporting.runs import OVERALL, name_model, short_names
+from toolkit.reporting.runs import OVERALL, name_model, read_log, short_names
 from toolkit.reporting.tables import Table
 from toolkit.tasks.completions.results import describe_scoring
 
@@ -169,10 +166,8 @@ RESULT: Mapping[str, Any] = {
 
 def read_pair_results(path: Path) -> list[PairResult]:
     """The results in a file of toolkit-validate, or the models of a table like BLiMP's summary."""
+    rows, results = read_log(path), list[PairResult]()
     with name_file(path, HOW_TO_WRITE):
-        lines = read_bytes(path, MAX_BYTES).decode().split("\n")
-        rows = [decode(line, JsonObject, non_finite=True) for line in lines if line.strip()]
-        results: list[PairResult] = []
         for row in rows:
             only_ratings = row.get("correlations") and not row.get("paradigms")
             if row.get("task") not in (MINIMAL_PAIRS_TASK, COMPLETIONS_TASK) or only_ratings:
