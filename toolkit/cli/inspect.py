@@ -9,12 +9,13 @@ from toolkit.common.registry import COMPONENTS
 from toolkit.config.command import DEFAULT_COMPONENTS, Command
 from toolkit.config.commands.checkpoints import FlopsConfig, InspectConfig
 from toolkit.config.sections import RunConfig
+from toolkit.config.values import read_words
 
 
 def choose_command(argv: Sequence[str]) -> Command:
     """COUNT if options describe a run, with --arch or in a file; else COMMAND."""
-    names = {word.partition("=")[0] for word in argv}
-    has_run = any(name.startswith("--arch") for name in names) or {"--flops", "--config"} <= names
+    names = {flag.name for flag in read_words(argv).flags}
+    has_run = any(name.startswith("arch") for name in names) or {"flops", "config"} <= names
     return COUNT if has_run else COMMAND
 
 
