@@ -31,18 +31,14 @@ class ValueRange:
 
 def parse_range(option: str, values: Sequence[str]) -> ValueRange | None:
     """The range that the values of an option are; None if they are a list."""
-    found = [match for value in values if (match := RANGE.fullmatch(value.strip()))]
-    if not found or len(values) > 1:  # not a range, but a list of values that no option has
+    match = RANGE.fullmatch(values[0].strip()) if len(values) == 1 else None
+    if match is None:
         return None
-    text, (first, last) = f"sweep.grid {option}={found[0][0]}", found[0].groups()
+    first, last = match.groups()
     low, high = float(first), float(last)
-    if low > high:
-        raise ToolkitError(
-            f"{text} must begin with the lower number. Write {option}={last}..{first}."
-        )
     if not 0 < low < high < math.inf:
         raise ToolkitError(
-            f"{text} must be a range of positive numbers from a smaller to a larger one: it is "
+            f"sweep.grid {option}={match[0]} must be a range of positive numbers from a smaller to a larger one: it is "
             f"searched on a logarithmic scale. List the values instead, as in {option}=0,0.1."
         )
     return ValueRange(low, high, whole=first.isdecimal() and last.isdecimal())
