@@ -38,8 +38,9 @@ def parse_range(option: str, values: Sequence[str]) -> ValueRange | None:
     low, high = float(first), float(last)
     if not 0 < low < high < math.inf:
         raise ToolkitError(
-            f"sweep.grid {option}={match[0]} must be a range of positive numbers from a smaller to a larger one: it is "
-            f"searched on a logarithmic scale. List the values instead, as in {option}=0,0.1."
+            f"sweep.grid {option}={match[0]} must be a range of positive numbers from a smaller to "
+            f"a larger one: it is searched on a logarithmic scale. List the values instead, as in "
+            f"{option}=0,0.1."
         )
     return ValueRange(low, high, whole=first.isdecimal() and last.isdecimal())
 
