@@ -125,7 +125,6 @@ BLOCK = 1 << 18
 
 def split_rows(logits: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Corresponding blocks of rows of all tensors; all rows at once on other devices."""
-    rows = max(1, len(logits))
-    if logits.device.type == "cpu":
-        rows = max(1, BLOCK // max(1, logits.shape[-1]))
+    on_cpu = logits.device.type == "cpu"
+    rows = max(1, BLOCK // max(1, logits.shape[-1]) if on_cpu else len(logits))
     return zip(*(it.split(rows) for it in (logits, *others)), strict=True)

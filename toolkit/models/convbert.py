@@ -103,8 +103,7 @@ def build_attention(c: ConvBertConfig) -> Attention:
     heads, attention_map = c.attention_heads, build_scores(c, c.attention_heads)
     inner, convolution = heads * c.head_width, build_convolution(c)
     if convolution is None:
-        projections = build_projections(c, heads)
-        return Attention(c.width, projections, attention_map, context_width=inner)
+        return Attention(c.width, build_projections(c, heads), attention_map, context_width=inner)
     separate_values = c.conv_type in ("span", "dynamic") and not c.share_value
     return Attention(
         c.width,

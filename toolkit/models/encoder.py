@@ -216,11 +216,9 @@ class Encoder(LayeredEncoder):
     def forward(self, inputs: Inputs, selected: Int[Tensor, " N"] | None = None) -> Encoded:
         """With `selected`, the last layer's feed-forward network skips all other tokens."""
         x, sequence, packing = self.embed(inputs)
-        if packing is None:
-            return Encoded(self.norm(self.layers(x, sequence, selected)))
-        if selected is None:
-            return Encoded(packing.unpack(self.norm(self.layers(x, sequence))))
-        return Encoded(self.norm(self.layers(x, sequence, packing.find_rows(selected))))
+        rows = packing.find_rows(selected) if packing and selected is not None else selected
+        states = self.norm(self.layers(x, sequence, rows))
+        return Encoded(packing.unpack(states) if packing and selected is None else states)
 
     def layer_states(self, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
         x, sequence, packing = self.embed(inputs)

@@ -292,15 +292,11 @@ class EncoderDecoder(GenerativeModel):
         padding: Bool[Tensor, "N S"] | None = None,
     ) -> Float[Tensor, "B T S"]:
         """Mean weights of the heads of the last cross-attention; every row has a source."""
-        source, weights = (encoded.states, padding), []
-        last = self.decoder.layers[-1]
-        assert isinstance(last, TransformerLayer) and last.cross_attention is not None
-        cross = last.cross_attention
-
-        def record(_: nn.Module, inputs: tuple[Any, ...]) -> None:
-            weights.append(cross.weights(inputs[0], source).mean(1))
-
-        handle = cross.register_forward_pre_hook(record)
+        last: Any = self.decoder.layers[-1]
+        source, cross, weights = (encoded.states, padding), last.cross_attention, list[Tensor]()
+        handle = cross.register_forward_pre_hook(
+            lambda _, given: weights.append(cross.weights(given[0], source).mean(1))
+        )
         try:
             self.decoder(previous, source)
         finally:

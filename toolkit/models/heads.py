@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -68,11 +68,8 @@ class PositionHead(TiedHead):
 
     def scores(self, encoder: EncoderModel, states: Float[Tensor, "N D"]) -> Float[Tensor, "N P"]:
         """The logits of all positions."""
-        table, tied = self.table, encoder.position_embedding
-        if table is None:
-            assert tied is not None, "the encoder is the one the head was built for"
-            table = tied.weight[:-1]
-        return self(states, table)
+        tied: Any = encoder.position_embedding
+        return self(states, tied.weight[:-1] if self.table is None else self.table)
 
 
 class DetectionHead(nn.Module):

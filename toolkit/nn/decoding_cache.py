@@ -124,7 +124,8 @@ class DecodingCache:
         Rows of one source must be adjacent, the same number for each; sources may end. `beam` is
         the new number of rows per source if it changes.
         """
-        count, identity = self.source_count, torch.arange(len(rows), device=rows.device)
+        first, identity = self.layers[0][1], torch.arange(len(rows), device=rows.device)
+        count = 0 if first is None or first.kv is None else len(first.kv[0])  # of sources
         moved = (rows != identity).nonzero().flatten()
         rows_per_source = self.rows // count if count else 1
         sources = rows[:: beam or rows_per_source] // rows_per_source
@@ -134,9 +135,3 @@ class DecodingCache:
             own.reorder(rows, moved)
             if source is not None and count and not unchanged:
                 source.select(sources)
-
-    @property
-    def source_count(self) -> int:
-        """Number of sources in the cache; 0 before the first step."""
-        source = self.layers[0][1]
-        return 0 if source is None or source.kv is None else len(source.kv[0])

@@ -65,10 +65,9 @@ class ForeachOptimizer(EagerOptimizer, Generic[Config]):
 
     def __init__(self, c: Config, parameters: Iterable[NamedParameter | ParameterGroup]) -> None:
         """Of named parameters, or of groups of them."""
-        given = list(parameters)
-        groups = [it for it in given if isinstance(it, dict)]
-        named = [it for it in given if not isinstance(it, dict)]
-        super().__init__(groups or build_parameter_groups(named, c), {"lr": c.lr})
+        given: list[Any] = list(parameters)
+        grouped = bool(given) and isinstance(given[0], dict)
+        super().__init__(given if grouped else build_parameter_groups(given, c), {"lr": c.lr})
         self.c = c
 
     def init_state(self, p: Tensor) -> State:

@@ -39,7 +39,6 @@ from toolkit.training.callbacks.stopping import (
     count_total_updates,
     listen_for_signals,
 )
-from toolkit.training.callbacks.validation import UnknownMetricError
 from toolkit.training.cuda_graphs import choose_row_multiple
 from toolkit.training.data import (
     LoadedSplit,
@@ -213,23 +212,16 @@ class TrainingRun:
             ):
                 setup.probe(self.trainer, self.train.loader_for(self.trainer.progress.epoch))
             self.stopping.check_time()
-            try:
-                self.trainer.fit(
-                    self.train.loader_for,
-                    max_update=self.total_updates,
-                    max_epoch=c.max_epoch,
-                    callbacks=self.list_callbacks(),
-                )
-                mine = str(received[0] if received else 0)
-                received_by_any = max(int(it) for it in self.world.all_gather(mine))
-                signal = received_by_any if self.trainer.stopped else 0
-                self.finish(signal)
-            except UnknownMetricError as error:
-                if self.config.checkpoint.no_save:
-                    raise
-                progress = self.trainer.progress
-                self.checkpointer.save_last(progress.update, progress.latest_epoch, "end")
-                raise UnknownMetricError(f"{error} Then the same command resumes.") from None
+            self.trainer.fit(
+                self.train.loader_for,
+                max_update=self.total_updates,
+                max_epoch=c.max_epoch,
+                callbacks=self.list_callbacks(),
+            )
+            mine = str(received[0] if received else 0)
+            received_by_any = max(int(it) for it in self.world.all_gather(mine))
+            signal = received_by_any if self.trainer.stopped else 0
+            self.finish(signal)
         return self.write_result(signal or None)
 
     def report_start(self) -> None:

@@ -52,6 +52,8 @@ class Attention(nn.Module):
     @property
     def accepts_rows(self) -> bool:
         """Whether it runs in one kernel if the context has rows."""
+        if not isinstance(self.map, SoftmaxMap):
+            return False
         reads_others = self.project.changes_content and self.map.kernel_reads_queries
         has_kernel = self.project.keeps_rows and self.map.averages_rows
         return has_kernel and not (reads_others or self.values.sees_padding)

@@ -29,12 +29,6 @@ class Kernel(nn.Module, ABC):
     def forward(self, p: AttentionInputs) -> Float[Tensor, "#B H #S R"]:
         """The taps of each head, at every position or the same for all."""
 
-    def operands(
-        self, p: AttentionInputs
-    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]] | None:
-        """x and y if the taps are x_i . y_m for all offsets m in use, otherwise None."""
-        return None
-
     def tables(self) -> OffsetTables | None:
         """What attention in one kernel computes the taps of queries from; None if it cannot."""
         return None
@@ -72,6 +66,7 @@ class OffsetKernel(Kernel):
     def operands(
         self, p: AttentionInputs
     ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "H O K"]]:
+        """x and scale y, whose products are the taps."""
         x, vectors = self.factors(p)
         return x, (self.scale * vectors).to(x.dtype)
 

@@ -37,16 +37,6 @@ class AttentionMap(nn.Module, ABC):
     def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         """sum_j w_ij v_j, without materializing the weights if that is faster."""
 
-    @property
-    def averages_rows(self) -> bool:
-        """Whether `average` runs in one kernel if the context has rows."""
-        return False
-
-    @property
-    def kernel_reads_queries(self) -> bool:
-        """Whether that kernel computes terms from queries or keys."""
-        return True
-
     def init_cache(self) -> AttentionCache:
         """A new, empty cache of previous positions for a decoder."""
         raise ToolkitError(
@@ -98,12 +88,14 @@ class SoftmaxMap(AttentionMap):
 
     @property
     def averages_rows(self) -> bool:
+        """Whether `average` runs in one kernel if the context has rows."""
         tables = self.tables()
         plain = self.offset_values is None and self.window_radius is None
         return plain and tables is not None and tables.fit
 
     @property
     def kernel_reads_queries(self) -> bool:
+        """Whether that kernel computes terms from queries or keys."""
         tables = self.tables()
         return tables is None or tables.query is not None or tables.key is not None
 

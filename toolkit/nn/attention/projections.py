@@ -158,15 +158,11 @@ class TemperedProjections(Projections):
         for head in self.qkv.weight.detach().split(width // heads):
             glorot_normal_(head, width, width // heads)
 
-    def weight(self) -> Float[Tensor, "D3 D"]:
-        """The scaled weight of all three projections, (3 D, D)."""
-        weight = self.qkv.weight
-        if self.temperature is None:
-            return weight
-        by_head = weight.unflatten(0, (3 * self.heads, -1))
-        return (self.temperature.flatten()[:, None, None] * by_head).flatten(0, 1)
-
     def forward(self, x: Float[Tensor, "B S D"], sequence: SequenceContext) -> AttentionInputs:
-        y = nn.functional.linear(x, self.weight()).unflatten(-1, (3, self.heads, -1))
+        weight: Tensor = self.qkv.weight
+        if self.temperature is not None:
+            by_head = weight.unflatten(0, (3 * self.heads, -1))
+            weight = (self.temperature.flatten()[:, None, None] * by_head).flatten(0, 1)
+        y = nn.functional.linear(x, weight).unflatten(-1, (3, self.heads, -1))
         q, k, v = y.permute(2, 0, 3, 1, 4).contiguous()  # (B, S, P, H, K) -> (P, B, H, S, K)
         return AttentionInputs(q, k, v, x, sequence)

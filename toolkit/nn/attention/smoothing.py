@@ -16,7 +16,6 @@ from toolkit.nn.attention.inputs import AttentionInputs
 from toolkit.nn.attention.kernels import Kernel
 from toolkit.nn.attention.maps import AttentionMap, SoftmaxMap
 from toolkit.nn.attention.terms import Content, ScoreTerm
-from toolkit.nn.decoding_cache import AttentionCache
 from toolkit.nn.init import glorot_normal_, glorot_uniform_
 from toolkit.nn.ops.convolution import relu_convolution, to_compute_dtype
 
@@ -36,9 +35,7 @@ class SmoothedMap(SoftmaxMap):
     def forward(self, p: AttentionInputs) -> Float[Tensor, "B H S T"]:
         return self.smoothing(super().forward(p))
 
-    def init_cache(self) -> AttentionCache:
-        """Raise: the convolution also reads weights on the right."""
-        return AttentionMap.init_cache(self)
+    init_cache = AttentionMap.init_cache  # it raises: the filters reach weights on the right
 
     def average(self, p: AttentionInputs) -> Float[Tensor, "B H S K"]:
         return self(p) @ p.v

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from toolkit.nn.attention.inputs import AttentionInputs, scatter_to_diagonals
-from toolkit.nn.attention.kernels import Kernel
+from toolkit.nn.attention.kernels import Kernel, OffsetKernel
 from toolkit.nn.ops.batched_products import multiply_by_head
 from toolkit.nn.ops.kernel_inputs import KEY_TAPS, QUERY_TAPS, MapSource, OffsetTables, add_tables
 from toolkit.nn.ops.layer_norm import RMSNorm
@@ -152,12 +152,13 @@ class Relative(ScoreTerm):
         return scatter_to_diagonals(self.taps(p), p.sequence.offsets)
 
     def product(self, p: AttentionInputs) -> OffsetProduct | None:
-        kernel = cast("Kernel", self.kernels[0])
+        kernel: Any = self.kernels[0]
         taps_are_read = len(self.kernels) > 1 or kernel._forward_hooks
-        if taps_are_read or not p.sequence.offsets.multiplies_in_blocks:
+        by_offset = isinstance(kernel, OffsetKernel) and not taps_are_read
+        if not (by_offset and p.sequence.offsets.multiplies_in_blocks):
             return None
-        operands = kernel.operands(p)
-        return operands and OffsetProduct(*operands, by_key=self.source_kind == KEY_TAPS)
+        x, vectors = kernel.operands(p)
+        return OffsetProduct(x, vectors, by_key=self.source_kind == KEY_TAPS)
 
     def tables(self) -> OffsetTables | None:
         return add_tables([cast("Kernel", kernel).tables() for kernel in self.kernels])

@@ -9,7 +9,7 @@ from operator import add
 from typing import cast
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -25,7 +25,7 @@ from toolkit.nn.ops.mixed_attention import MixedAttention, mix_attention
 class TwoStreamMaps(nn.Module, ABC):
     """Scores of the heads of both streams, words first.
 
-    Only `weights` masks padding: masked before a convolution, it would spread to other channels.
+    Padding is masked in the weights only: before a convolution, it would spread to other channels.
     """
 
     def __init__(
@@ -45,7 +45,10 @@ class TwoStreamMaps(nn.Module, ABC):
         word_maps = [term(words) for term in self.word_terms]
         position_maps = [term(positions) for term in self.position_terms]
         scores = self.combine(word_maps, position_maps, previous_scores)
-        weights = self.weights(scores, words.sequence.padding)
+        padding, masked = words.sequence.padding, scores
+        if padding is not None:
+            masked = scores + padding[:, None, None, :].to(scores.dtype) * MASKED_SCORE
+        weights = self.dropout(masked.softmax(-1))
         # Not slices: their gradients would be padded with zeros and added.
         of_words, of_positions = weights.split((words.q.shape[1], positions.q.shape[1]), 1)
         return scores, of_words, of_positions
@@ -55,14 +58,6 @@ class TwoStreamMaps(nn.Module, ABC):
         self, word_maps: list[Tensor], position_maps: list[Tensor], previous_scores: Tensor | None
     ) -> Tensor:
         """Scores from one map per term of each stream and, if any, the previous scores."""
-
-    def weights(
-        self, scores: Float[Tensor, "B H S T"], padding: Bool[Tensor, "B T"] | None
-    ) -> Float[Tensor, "B H S T"]:
-        """dropout(softmax(scores)), with padding masked."""
-        if padding is not None:
-            scores = scores + padding[:, None, None, :].to(scores.dtype) * MASKED_SCORE
-        return self.dropout(scores.softmax(-1))
 
 
 class MixedMaps(TwoStreamMaps):

@@ -22,10 +22,6 @@ from toolkit.training.trainer import Trainer
 LOWER_IS_BETTER = ("loss", "nll", "ppl")
 
 
-class UnknownMetricError(ToolkitError):
-    """training.best_metric is not a metric of validation, as the first validation shows."""
-
-
 VALIDATION_STATE = {
     "best": JsonObject | None,
     "examples": str,
@@ -135,8 +131,8 @@ class Validation:
         """Start over if the metric or the examples have changed; the learning rate stays."""
         saved = convert_fields(state, VALIDATION_STATE)
         best, latest = saved["best"], saved["latest"]
-        same = best is None or best["metric"] == self.metric
-        same = same and saved["examples"] == self.examples
+        same_metric = best is None or best["metric"] == self.metric
+        same = same_metric and saved["examples"] == self.examples
         if same:
             self.best, self.bad_validations = best, saved["bad_validations"]
             self.validated_at = saved["validated_at"]
@@ -151,7 +147,7 @@ class Validation:
 def check_metric(metric: str, known: Iterable[str]) -> None:
     """Raise unless validation has the metric by which it selects the best checkpoint."""
     if metric not in (names := [*dict.fromkeys(known)]):
-        raise UnknownMetricError(
+        raise ToolkitError(
             f"training.best_metric must be a metric of validation, but is {metric!r}. "
             f"Known: {', '.join(names)}. Choose one of them with --best-metric."
         )
@@ -159,10 +155,8 @@ def check_metric(metric: str, known: Iterable[str]) -> None:
 
 def is_improvement(metric: str, value: float, best: float | None) -> bool:
     """Losses and perplexities improve downwards, all other metrics upwards; NaN never improves."""
-    if math.isnan(value):
-        return False
     if best is None:
-        return True
+        return not math.isnan(value)
     return value < best if lower_is_better(metric) else value > best
 
 
