@@ -170,16 +170,14 @@ def parse_json(line: Record) -> Record:
     return Record(value, line.source, line.number, problem)
 
 
-def drop_blank_end(
-    records: Iterable[Record], is_blank: Callable[[Record], bool]
-) -> Iterator[Record]:
+def drop_blank_end(records: Iterable[Record], blank: Callable[[Record], bool]) -> Iterator[Record]:
     """The records without blank ones at the end."""
-    blank: list[Record] = []
+    waiting: list[Record] = []
     for record in records:
-        blank.append(record)
-        if not is_blank(record):
-            yield from blank
-            blank = []
+        waiting.append(record)
+        if not blank(record):
+            yield from waiting
+            waiting = []
 
 
 def read_tab_cells(source: FileChunk | LineStream) -> Iterator[Record]:

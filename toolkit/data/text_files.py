@@ -166,9 +166,7 @@ def read_lines(
         raise ToolkitError(f"{chunk.path}:{line}: {error}") from error
 
 
-def _read_blocks(
-    chunk: FileChunk, max_line_bytes: int, remedy: str, divide: bool
-) -> Iterator[bytes]:
+def _read_blocks(chunk: FileChunk, max_bytes: int, remedy: str, divide: bool) -> Iterator[bytes]:
     """Blocks of lines without BOM; with `divide`, also of pieces of a long line."""
     rest, bom = b"", BOM if chunk.start == 0 else b""
     left = sys.maxsize if is_compressed(chunk.path) else chunk.size
@@ -177,14 +175,14 @@ def _read_blocks(
         with chunk.path.open("rb") as raw, decompress(raw) as text:
             raw.seek(chunk.start)
             while block := text.read(min(CHUNK_BYTES, left)):
-                block += text.readline(max_line_bytes + 1) if len(block) < left else b""
+                block += text.readline(max_bytes + 1) if len(block) < left else b""
                 left -= len(block)
                 data, rest, bom = rest + block.removeprefix(bom), b"", b""
                 line = data[data.rfind(b"\n") + 1 :]
-                if len(line) > max_line_bytes:
+                if len(line) > max_bytes:
                     ends = [line.rfind(mark) + len(mark) for mark in PIECE_ENDS if mark in line]
                     if not (divide and ends):
-                        message = LONG_LINE.format(max_line_bytes, len(line))
+                        message = LONG_LINE.format(max_bytes, len(line))
                         raise TextError(data.count(b"\n"), f"{message} {remedy}")
                     rest = line[max(ends) :]
                     data = data[: len(data) - len(rest)]

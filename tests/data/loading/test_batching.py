@@ -110,7 +110,7 @@ def test_example_longer_than_max_tokens_is_named_in_the_error():
 
 
 def test_no_examples_are_an_error():
-    with pytest.raises(ToolkitError, match=r"there are no examples to make batches of\. Choose"):
+    with pytest.raises(ToolkitError, match=r"there are no examples\. Choose"):
         planner([])
 
 

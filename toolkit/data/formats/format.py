@@ -163,10 +163,8 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
 
     def write(self, splits: Mapping[str, Content], job: Job[AnyTokenizer]) -> dict[str, JsonObject]:
         """Write all columns; returns split -> its entry in meta.json."""
-        writers, counts = (
-            dict[str, dict[str, ColumnWriter]](),
-            defaultdict[str, Counter[str]](Counter),
-        )
+        writers = dict[str, dict[str, ColumnWriter]]()
+        counts = defaultdict[str, Counter[str]](Counter)
         for own, content in splits.items():
             for block in self.encode(own, content, job):
                 if (split := block.split or own) not in writers:

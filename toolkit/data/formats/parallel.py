@@ -300,9 +300,7 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
     ) -> Iterator[Block]:
         """Each pair of files is a document."""
         unk, target_unk = job.tokenizer.vocabulary.unk, job.tokenizer.target.vocabulary.unk
-        blocks = (
-            it for files in content for it in group_pairs(files, self.read_pairs(split, files))
-        )
+        blocks = (it for pair in content for it in group_pairs(pair, self.read_pairs(split, pair)))
         with Progress(f"binarizing {split}", None, "tokens") as progress:
             for block, encoded in job.pool.imap(partial(encode_block, job.folder), blocks):
                 source, target, kept, counts = limit_pairs(

@@ -264,12 +264,9 @@ class TextFormat(Format[TextParts, Tokenizer]):
 
     def encode(self, split: str, content: TextParts, job: Job[Tokenizer]) -> Iterator[Block]:
         """Workers encode parts."""
+        limit, options = self.config.max_line_bytes, self.options
         work = partial(
-            encode_part,
-            own_split=split,
-            folder=job.folder,
-            options=self.options,
-            max_line_bytes=self.config.max_line_bytes,
+            encode_part, own_split=split, folder=job.folder, options=options, max_line_bytes=limit
         )
         size = sum(chunk.size for chunks in content for chunk in chunks)
         with Progress(f"binarizing {split}", size, "tokens") as progress:
@@ -308,10 +305,8 @@ class TextFormat(Format[TextParts, Tokenizer]):
         sizes, limit = count_column(entry["columns"][TOKENS]), self.options.max_item_tokens
         names = WORDS, "unknown", "overlength", "lost_tokens", "empty"
         counts = {name: entry[name] for name in names}
-        row: dict[str, int | str] = {
-            **sizes,
-            "unknown": f"{counts['unknown'] / sizes['tokens']:.3%}",
-        }
+        row: dict[str, int | str] = {**sizes}
+        row["unknown"] = f"{counts['unknown'] / sizes['tokens']:.3%}"
         if limit:
             row |= {f"over {limit}": counts["overlength"], "tokens lost": counts["lost_tokens"]}
         what = {

@@ -88,9 +88,7 @@ class BatchPlanner:
         curriculum: Curriculum | None = None,
     ) -> None:
         if len(lengths) == 0:
-            raise ToolkitError(
-                "there are no examples to make batches of. Choose another split or other data."
-            )
+            raise ToolkitError("there are no examples. Choose another split or other data.")
         if max_tokens is None and batch_size is None:
             batch_size = DEFAULT_BATCH_SIZE
         if max_tokens is not None and (longest := int(lengths.max())) > max_tokens:
@@ -177,9 +175,7 @@ def option_values(config: Any) -> tuple[object, ...]:
     return tuple(it for of, it in pairs if it != of.default or not LATER.keys() & of.metadata)
 
 
-def _to_buckets(
-    lengths: IntArray, *, exact: bool = False
-) -> tuple[npt.NDArray[np.uint16], IntArray]:
+def _to_buckets(lengths: IntArray, *, exact: bool) -> tuple[npt.NDArray[np.uint16], IntArray]:
     """Each example's bucket, a sixteenth of a doubling wide, or with `exact` a single length; and
     each bucket's longest length."""
     counts = np.bincount(lengths)

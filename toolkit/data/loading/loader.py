@@ -120,9 +120,7 @@ def map_parts(value: object, kind: type, change: Callable[[Any], object]) -> Any
     return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 
 
-def collate(
-    examples: BatchSource[Batch], name: str, ids: IntArray, epoch: int | float | None
-) -> Batch:
+def collate(examples: BatchSource[Batch], name: str, ids: IntArray, epoch: float | None) -> Batch:
     """A batch; raises an ExampleError for a bug, with the first example that also fails alone."""
     try:
         return examples.collate(ids, epoch)

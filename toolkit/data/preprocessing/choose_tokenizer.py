@@ -118,9 +118,7 @@ def _train_pieces(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> 
 def check_some(c: PreprocessConfig, items: Collection[str] | Mapping[str, int]) -> None:
     """Raise if no text was found."""
     if not items:
-        raise ToolkitError(
-            f"trainpref must hold text, but {c.trainpref} has only blank lines. Give other files."
-        )
+        raise ToolkitError(f"trainpref must hold text, but {c.trainpref} has only blank lines.")
 
 
 def _train_library(c: PreprocessConfig, text: TrainingText, pool: WorkerPool) -> Tokenizer:

@@ -195,7 +195,7 @@ def read_items(chunk: FileChunk, segment_by: str, max_line_bytes: int) -> Iterat
         return _row_documents(lines, document, segment_by)
     if segment_by == "lines":
         return _lines(lines, document)
-    return _paragraphs(lines, document, sentences=segment_by == "sentences")
+    return _paragraphs(lines, document, segment_by == "sentences")
 
 
 def split_sentences(paragraph: str) -> list[str]:
@@ -221,7 +221,7 @@ def _row_documents(
             items = [line for line in lines if line]
             if segment_by != "lines":
                 text = [LineChunk(lines, range(len(lines)))]
-                found = _paragraphs(text, document, sentences=segment_by == "sentences")
+                found = _paragraphs(text, document, segment_by == "sentences")
                 items = [item for part in found for item in part.items]
             batch.items.extend(items)
             batch.documents.extend([document] * len(items))
@@ -249,9 +249,7 @@ def _lines(chunks: Iterable[LineChunk], document: int) -> Iterator[ItemBatch]:
 PARAGRAPH_CHARACTERS = 1 << 19
 
 
-def _paragraphs(
-    chunks: Iterable[LineChunk], document: int, *, sentences: bool
-) -> Iterator[ItemBatch]:
+def _paragraphs(chunks: Iterable[LineChunk], document: int, sentences: bool) -> Iterator[ItemBatch]:
     """A blank line ends a paragraph; the file is one document. Of a long paragraph only the last
     sentence waits for the next line, or nothing if this is long."""
     split = split_sentences if sentences else lambda paragraph: [paragraph]

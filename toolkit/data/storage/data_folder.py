@@ -197,10 +197,7 @@ class Corpora:
 
     def with_split(self, split: str) -> DataFolder:
         """For evaluation: the first shard of each corpus that has the split."""
-        first = [
-            next((shard for shard in shards if split in shard.splits), None)
-            for shards in self.corpora
-        ]
+        first = [next((it for it in shards if split in it.splits), None) for shards in self.corpora]
         return DataFolder([source for source in first if source]) if any(first) else self.all
 
 

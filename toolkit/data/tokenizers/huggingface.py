@@ -157,9 +157,7 @@ class WordPieceTokenizer(LibraryTokenizer):
         return self._encode_word_rest(self.backend, text) if is_mask else self.encode(text)
 
     @classmethod
-    def _restore(
-        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
-    ) -> WordPieceTokenizer:
+    def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer:
         vocabulary = Vocabulary(symbols, mark=WORD_REST, **settings["special"])
         return cls(vocabulary, lowercase=bool(settings["lowercase"]))
 
@@ -243,9 +241,7 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         (Path(folder) / TOKENIZER_FILE).write_text(self.text, encoding="utf-8", newline="\n")
 
     @classmethod
-    def _restore(
-        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
-    ) -> HuggingFaceTokenizer:
+    def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer:
         text = read_bytes(folder / TOKENIZER_FILE).decode()
         tokenizer = cls(text, settings["special"], rows=int(settings["rows"]))
         if list(symbols) != tokenizer.vocabulary.symbols:
@@ -334,9 +330,7 @@ FINAL_SIGMA = r"(?<=[\p{L}\p{Nl}])\u03a3(?![\p{L}\p{Nl}])"
 """A capital sigma at a word's end, which Python lowercases to the final sigma."""
 
 
-def train_byte_pairs(
-    lines: Iterable[str], *, vocabulary_size: int, lowercase: bool
-) -> HuggingFaceTokenizer:
+def train_byte_pairs(lines: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> Tokenizer:
     """256 bytes, then the most frequent pairs of pieces, merged again and again (Radford et al.
     2019, code: GPT-2's splitting of words, but with add_prefix_space).
 
@@ -365,16 +359,12 @@ def train_byte_pairs(
     return HuggingFaceTokenizer(backend.to_str(), ROLES)
 
 
-def train_bytes(
-    lines: Iterable[str], *, vocabulary_size: int = BYTES, lowercase: bool
-) -> HuggingFaceTokenizer:
+def train_bytes(lines: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> Tokenizer:
     """Each byte of UTF-8 is a token, whatever the text and the size."""
     return train_byte_pairs([], vocabulary_size=BYTES, lowercase=lowercase)
 
 
-def train_characters(
-    lines: Iterable[str], *, vocabulary_size: int, lowercase: bool
-) -> HuggingFaceTokenizer:
+def train_characters(lines: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> Tokenizer:
     """The space and the most frequent characters; ties in code point order, others are unknown."""
     normalizer = normalizers.Sequence(lowercase_normalizers() if lowercase else [])
     counts = Counter[str]()

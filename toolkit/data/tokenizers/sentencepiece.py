@@ -140,9 +140,7 @@ class SentencePieceTokenizer(Tokenizer):
         (Path(folder) / MODEL_FILE).write_bytes(self.model)
 
     @classmethod
-    def _restore(
-        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
-    ) -> SentencePieceTokenizer:
+    def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer:
         options = {name: bool(settings.get(name, False)) for name in OPTIONS}
         tokenizer = cls(read_bytes(folder / MODEL_FILE), **options)
         vocabulary = tokenizer.vocabulary

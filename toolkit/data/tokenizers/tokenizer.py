@@ -239,9 +239,7 @@ class Tokenizer(ABC):
         """Write dict.txt and tokenizer_config.json; subclasses add their own files."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / SYMBOLS_FILE).write_text(
-            write_symbols(self.vocabulary.symbols), encoding="utf-8", newline="\n"
-        )
+        (folder / SYMBOLS_FILE).write_bytes(write_symbols(self.vocabulary.symbols).encode())
         write_json(folder / TOKENIZER_CONFIG_FILE, self.settings(), indent=2)
 
     @staticmethod
@@ -395,9 +393,7 @@ class ParallelTokenizer(WrappedTokenizer):
             self.target.save(own)
 
     @classmethod
-    def _restore(
-        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
-    ) -> ParallelTokenizer:
+    def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer:
         target = None if settings["joined"] is True else Tokenizer.load(folder / TARGET)
         if isinstance(target, WrappedTokenizer):
             raise ValueError(f"{TARGET} must hold a tokenizer of plain text")

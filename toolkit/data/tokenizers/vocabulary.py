@@ -93,10 +93,7 @@ class Vocabulary:
 
     def _find_words(self, *, punctuation: bool) -> WordBoundaries:
         marks_rest = self.mark == WORD_REST
-        pieces = [
-            (symbol.startswith(self.mark) != marks_rest, self._to_bytes(symbol))
-            for symbol in self.symbols
-        ]
+        pieces = [(s.startswith(self.mark) != marks_rest, self._to_bytes(s)) for s in self.symbols]
         pieces[self.unk] = pieces[self.unk][0], b"a"  # not the signs in <unk>
         unfinished = [i for i, symbol in enumerate(self.symbols) if self._is_unfinished(symbol)]
         return WordBoundaries(pieces, self.special, unfinished, punctuation=punctuation)
@@ -126,10 +123,8 @@ def append_special(pieces: Sequence[str], unk: int) -> Vocabulary:
             f"a SentencePiece model must not contain {', '.join(clash)}: the toolkit appends "
             f"[CLS] [SEP] <pad> [MASK]. Train it without these symbols."
         )
-    size = len(pieces)
-    return Vocabulary(
-        [*pieces, *added], cls=size, sep=size + 1, pad=size + 2, mask=size + 3, unk=unk
-    )
+    n = len(pieces)
+    return Vocabulary([*pieces, *added], cls=n, sep=n + 1, pad=n + 2, mask=n + 3, unk=unk)
 
 
 def write_symbols(symbols: Sequence[str]) -> str:

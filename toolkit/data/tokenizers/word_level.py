@@ -87,9 +87,7 @@ class WordLevelTokenizer(Tokenizer):
         return cls(vocabulary, lowercase=lowercase)
 
     @classmethod
-    def _train(
-        cls, lines: Sequence[str], *, vocabulary_size: int, lowercase: bool
-    ) -> WordLevelTokenizer:
+    def _train(cls, lines: Sequence[str], *, vocabulary_size: int, lowercase: bool) -> Tokenizer:
         counts = Counter[str]()
         for line in lines:
             counts.update((lower_without_accents(line) if lowercase else line).split())
@@ -112,9 +110,7 @@ class WordLevelTokenizer(Tokenizer):
         return " ".join(self.vocabulary.symbols[i] for i in ids).replace(f"{UNFINISHED} ", "")
 
     @classmethod
-    def _restore(
-        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
-    ) -> WordLevelTokenizer:
+    def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer:
         vocabulary = _make_vocabulary(symbols, **settings["special"])
         return cls(vocabulary, lowercase=bool(settings["lowercase"]))
 

@@ -84,9 +84,7 @@ class WordBoundaries:
     ) -> None:
         self._punctuation = punctuation
         rows = [_describe(*piece, punctuation) for piece in pieces]
-        unmarked = (
-            [_describe(False, data, punctuation)[0] for _, data in pieces] if unfinished else []
-        )
+        unmarked = [_describe(False, data, punctuation)[0] for _, data in pieces if unfinished]
         self._unmarked, self._unfinished = np.array(unmarked, np.uint8), np.zeros(len(rows), bool)
         for i in special:
             rows[i] = (JOINS, OTHER, 0, 0)
@@ -113,9 +111,8 @@ class WordBoundaries:
             lead = np.nonzero(edge[..., :-1] >= FIRST_BYTES)
             kinds = _kinds_of_bytes(self._punctuation)[edge[..., :-1][lead], edge[..., 1:][lead]]
             first[lead] = last[lead] = kinds
-        origin = np.maximum.accumulate(
-            np.where(last == JOINS, 0, np.arange(tokens.shape[-1])), axis=-1
-        )
+        places = np.where(last == JOINS, 0, np.arange(tokens.shape[-1]))
+        origin = np.maximum.accumulate(places, axis=-1)
         before = np.take_along_axis(last, origin, -1)[..., :-1]
         found[..., 1:] |= BOUNDARIES[before, first[..., 1:]]
         found[..., :1] |= BOUNDARIES[OTHER, first[..., :1]]

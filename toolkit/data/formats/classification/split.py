@@ -109,9 +109,7 @@ class Labels:
         """Classes of your own, scored by accuracy; with `pairs` each row has two texts."""
         names = [] if isinstance(classes, str) else list(classes)
         if len(set(names)) < max(2, len(names)) or not all(isinstance(it, str) for it in names):
-            raise ToolkitError(
-                f"labels must be two or more different names of classes, but are {classes!r}."
-            )
+            raise ToolkitError(f"labels must be two or more different texts, but are {classes!r}.")
         return cls(task="tsv", classes=names, metrics=["accuracy"], pairs=pairs, bounds=[])
 
     @property
@@ -160,9 +158,7 @@ class ClassificationTokenizer(WrappedTokenizer):
         write_json(Path(folder) / LABELS_FILE, asdict(self.labels), indent=1)
 
     @classmethod
-    def _restore(
-        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
-    ) -> ClassificationTokenizer:
+    def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer:
         labels = read_json(folder / LABELS_FILE, Labels, "Run toolkit-preprocess again.")
         return cls(restore_inner(folder, settings, symbols), labels)
 

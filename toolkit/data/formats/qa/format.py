@@ -177,11 +177,8 @@ class QaFormat(Format[list[QuestionSource], Tokenizer]):
         }
 
     def settings(self, tokenizer: Tokenizer) -> JsonObject:
-        return {
-            "tokenizer": tokenizer.kind,
-            "questions": self.name,
-            "malformed": self.options.on_malformed,
-        }
+        malformed = self.options.on_malformed
+        return {"tokenizer": tokenizer.kind, "questions": self.name, "malformed": malformed}
 
     def describe(self, tokenizer: Tokenizer) -> tuple[str, JsonObject]:
         return self.name, {}

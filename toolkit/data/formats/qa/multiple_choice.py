@@ -164,9 +164,7 @@ def parse_choices(values: ItemValues) -> ChoiceItem:
     """The item with these values of FIELDS."""
     options = [option.strip() for option in values["options"]]
     if len(options) < 2 or not all(options):
-        raise ToolkitError(
-            f"an item must have two options or more, none of them blank, but has {options}."
-        )
+        raise ToolkitError(f"an item must have two options or more, none blank, but has {options}.")
     question, start = values.get("question", ""), values.get("start", "").strip()
     completed = tuple(f"{start} {fill_blank(question, it)}".strip() for it in options)
     return values["context"].strip(), options, completed

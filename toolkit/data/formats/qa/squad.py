@@ -255,12 +255,10 @@ def encode_squad(passages: Sequence[Passage], tokenizer: Tokenizer) -> EncodedQu
     return pack_columns(COLUMNS, items), counts, mismatches
 
 
-def encode_span_questions(
-    tokenizer: Tokenizer, questions: Sequence[tuple[str, str]]
-) -> MemoryFolder:
+def encode_span_questions(tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]]) -> MemoryFolder:
     """A folder of pairs of a question and its passage; a repeated passage is encoded once."""
     passages = []
-    for context, group in groupby(questions, lambda pair: pair[1]):
+    for context, group in groupby(pairs, lambda pair: pair[1]):
         asked = [SpanQuestion("", question, (), False, "") for question, _ in group]
         passages.append(Passage(context, questions=asked))
     return MemoryFolder(names.SQUAD, tokenizer, encode_squad(passages, tokenizer)[0])

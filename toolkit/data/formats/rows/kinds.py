@@ -95,9 +95,7 @@ class ClassifiedRows(
             lines = tuple(to_single_line(str(text)).strip() for text in texts)
             return TableRow(record.line, number, lines, self.read_label(record, names))
 
-        return LabeledTable(
-            path, list(parse_records(self.records(path), parse, problems)), problems
-        )
+        return LabeledTable(path, [*parse_records(self.records(path), parse, problems)], problems)
 
     def read_label(self, record: Record, names: Sequence[str]) -> str | None:
         """The label as the tables of GLUE have it; None without one, which only tests may lack."""

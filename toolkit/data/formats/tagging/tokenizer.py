@@ -151,9 +151,7 @@ class TaggingTokenizer(WrappedTokenizer):
         write_json(path, values, ensure_ascii=False, indent=0)
 
     @classmethod
-    def _restore(
-        cls, folder: Path, settings: JsonObject, symbols: Sequence[str]
-    ) -> TaggingTokenizer:
+    def _restore(cls, folder: Path, settings: JsonObject, symbols: Sequence[str]) -> Tokenizer:
         tables = read_json(folder / TABLES_FILE, LabelTables, REMEDY, max_bytes=MAX_BYTES)
         return cls(restore_inner(folder, settings, symbols), tables)
 
@@ -229,9 +227,7 @@ def build_tables(
             tags_of[word].add(tag)
     tags = Counter(tag for sentence in counted for tag in sentence.tags)
     if set(tags) == {MISSING_TAG}:
-        raise ToolkitError(
-            f"no word of the training data has {column!r}. Correct --tag: upos, xpos or a feature."
-        )
+        raise ToolkitError(f"no word of the training data has {column!r}. Choose another --tag.")
     if column in COMPLETE:
         tags.pop(MISSING_TAG, None)
     characters = Counter(c for sentence in training for word in sentence.words for c in word)

@@ -91,12 +91,20 @@ def parse_sentences(
     usual = next((line for line in filled if not line.startswith(b"#")), (*hashed, b"")[0])
     separator = b"\t" if b"\t" in usual else b" "
     width = len(usual.split(separator))
+    expected = max(width, *columns)
     has_comments = all(len(line.split(separator)) != width for line in hashed)
     for number, line in enumerate(lines, 1):
         is_comment = has_comments and line.startswith(b"#")
         if line.strip() and not (is_comment or line.startswith(DOCUMENT_START)):
             parts = line.removesuffix(b"\r").split(separator)
-            check_columns(path, number, parts, width, separator, columns)
+            if len(parts) != expected:
+                name = "tabs" if separator == b"\t" else "single spaces"
+                raise ToolkitError(
+                    f"{path}:{number}: a line must have {expected} columns separated by {name}, as "
+                    f"the first one or as --word-column and --tag-column say, but has {len(parts)}."
+                )
+            if not all(parts[column - 1].strip() for column in columns):
+                raise ToolkitError(f"{path}:{number}: word and tag must not be empty.")
             word, tag = parts[word_column - 1].decode(), parts[tag_column - 1].decode()
             if tag == MISSING_TAG and not untagged:
                 raise ToolkitError(
@@ -112,31 +120,8 @@ def parse_sentences(
         yield sentence, len(data)
 
 
-def check_columns(
-    path: Path,
-    number: int,
-    parts: list[bytes],
-    width: int,
-    separator: bytes,
-    columns: tuple[int, int],
-) -> None:
-    """Raise a ToolkitError unless a line has the columns of the first one, and those needed."""
-    if len(parts) != max(width, *columns):
-        name = "tabs" if separator == b"\t" else "single spaces"
-        raise ToolkitError(
-            f"{path}:{number}: a line must have {max(width, *columns)} columns separated by "
-            f"{name}, as the first one or as --word-column and --tag-column say, but has "
-            f"{len(parts)}."
-        )
-    if not all(parts[column - 1].strip() for column in columns):
-        raise ToolkitError(f"{path}:{number}: word and tag must not be empty, but one is.")
-
-
 TRACE = "-NONE-"
-BRACKETS = {
-    **{"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"},
-    **{"-LCB-": "{", "-RCB-": "}"},
-}
+BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 _TOKEN = re.compile(rb"\(\s*([^\s()]+)\s+([^\s()]+)\s*\)|[()]|[^\s()]+")
 
 
@@ -180,9 +165,7 @@ def check_balanced(path: Path, data: bytes, start: int, depth: int) -> None:
     """Raise a ToolkitError if a tree ends with open brackets."""
     if depth:
         line = data.count(b"\n", 0, start) + 1
-        raise ToolkitError(
-            f"{path}:{line}: brackets must be balanced, but {depth} of this tree are not closed."
-        )
+        raise ToolkitError(f"{path}:{line}: brackets must be balanced, but {depth} are open.")
 
 
 def set_feature(field: str, name: str, value: str) -> str:
@@ -319,17 +302,13 @@ def parse_sentence(
         elif token["id"] is None or token["id"][1] == "-" or not options.empty_nodes:
             continue
         if not token["form"].strip():
-            raise ToolkitError(
-                f"{path}:{number}: a word must not be empty, but this one is. Fill in FORM."
-            )
+            raise ToolkitError(f"{path}:{number}: a word must not be empty. Fill in FORM.")
         fields = data.split(b"\t", column + 1)
         start += sum(len(field) + 1 for field in fields[:column])
         tag = read_tag(path, number, token, options)
         sentence.add(token["form"], tag, (start, start + len(fields[column])), number)
     if not sentence.words:
-        raise ToolkitError(
-            f"{path}:{first + 1}: a sentence must have words, but this one has none."
-        )
+        raise ToolkitError(f"{path}:{first + 1}: a sentence must have words, but has none.")
     return sentence
 
 
@@ -349,20 +328,14 @@ def parse_word(path: Path, number: int, line: str, fields: tuple[str, ...]) -> T
         found = f"but there are {len(columns)}. Correct the line."
         if len(columns) == 1 and len(line.split()) >= 10:
             found = "but these are separated by spaces. Save the file with its tabs."
-        raise ToolkitError(
-            f"{path}:{number}: a word must have 10 columns separated by tabs, {found}"
-        )
+        raise ToolkitError(f"{path}:{number}: a word must have 10 columns between tabs, {found}")
     if any("  " in column for column in columns[: FEATURES + 1]):
-        raise ToolkitError(
-            f"{path}:{number}: a column must not have two spaces in a row, but one has."
-        )
+        raise ToolkitError(f"{path}:{number}: a column must not have two spaces in a row.")
     try:
         return parse_line(line, fields)
     except (ParseException, ValueError) as error:
         problem = error if isinstance(error, ParseException) else "a number of thousands of digits"
-        raise ToolkitError(
-            f"{path}:{number}: a word must be CoNLL-U, but is not: {problem}."
-        ) from error
+        raise ToolkitError(f"{path}:{number}: a word is not CoNLL-U: {problem}.") from error
 
 
 def read_tag(path: Path, line: int, token: Token, options: ConlluOptions) -> str:
