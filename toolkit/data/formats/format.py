@@ -48,7 +48,6 @@ class Block(NamedTuple):
     columns: Mapping[str, tuple[AnyArray, IntArray]]
     """Column -> the values of all items back to back, and the number of values of each item."""
     starts_document: BoolArray
-    """Whether each item starts a document."""
     counts: Mapping[str, int] = {}
     """Counts to sum over the split, for meta.json and the report."""
     split: str = ""
@@ -69,7 +68,6 @@ class SplitReport(NamedTuple):
     """Report of toolkit-preprocess on one split."""
 
     record: JsonObject
-    """The JSON record of the split."""
     row: Mapping[str, int | str]
     """Head of the printed table -> the split's cell. All splits have the same heads."""
     total: int
@@ -101,7 +99,6 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
     item_columns: Mapping[str, str] = MappingProxyType({})
     """Part of an item -> its column, if the user named it; kept with the tokenizer."""
     options: Options
-    """The format's own options."""
 
     def __init__(self, options: Options, config: PreprocessConfig) -> None:
         self.options, self.config = options, config

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from toolkit.common.arrays import (
-    AnyArray,
     BoolArray,
     IntArray,
     pack_rows,
@@ -176,7 +175,7 @@ def encode_block(folder: Path, block: LineBlock) -> EncodedPairs:
 
 
 def limit_pairs(
-    block: LineBlock, encoded: EncodedPairs, options: ParallelFormatConfig, *, keep_empty: bool
+    block: LineBlock, encoded: EncodedPairs, options: ParallelFormatConfig, keep_empty: bool
 ) -> tuple[TokenTexts, TokenTexts, BoolArray, dict[str, int]]:
     """Both sides within the limit, whether each line stays, and counts. With `keep_empty`, pairs
     without text on a side stay, so that lines keep their numbers."""
@@ -299,18 +298,14 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
         self, split: str, content: list[FilePair], job: Job[ParallelTokenizer]
     ) -> Iterator[Block]:
         """Each pair of files is a document."""
+        keep_empty = split != "train"
         unk, target_unk = job.tokenizer.vocabulary.unk, job.tokenizer.target.vocabulary.unk
         blocks = (it for pair in content for it in group_pairs(pair, self.read_pairs(split, pair)))
         with Progress(f"binarizing {split}", None, "tokens") as progress:
             for block, encoded in job.pool.imap(partial(encode_block, job.folder), blocks):
-                source, target, kept, counts = limit_pairs(
-                    block, encoded, self.options, keep_empty=split != "train"
-                )
-                columns: dict[str, tuple[AnyArray, IntArray]] = {
-                    SOURCE: source,
-                    TARGET_TOKENS: target,
-                }
-                if split != "train":
+                source, target, kept, counts = limit_pairs(block, encoded, self.options, keep_empty)
+                columns: dict[str, Any] = {SOURCE: source, TARGET_TOKENS: target}
+                if keep_empty:
                     lines = zip(block.target, kept, strict=True)
                     columns[REFERENCE] = pack_rows([it.encode() for it, stays in lines if stays])
                 starts_document = np.arange(len(source.lengths)) + block.first == 0

@@ -161,22 +161,16 @@ items, and the document of each."""
 
 
 def encode_part(
-    numbered: tuple[int, Sequence[FileChunk]],
-    *,
-    own_split: str,
-    folder: Path,
-    options: TextFormatConfig,
-    max_line_bytes: int,
+    own: str, folder: Path, options: TextFormatConfig, limit: int, part: tuple[int, list[FileChunk]]
 ) -> list[Block]:
-    """The items of a part in blocks, each of one split. A document starts where neighbors are
-    missing."""
-    (part, chunks), first, blocks = numbered, 0, list[Block]()
+    """The items of a part in blocks of one split; a document starts where neighbors are missing."""
+    (number, chunks), first, blocks = part, 0, list[Block]()
     vocabulary, last = shared_tokenizer(folder).vocabulary, dict[str, IntArray]()
-    for batch in encode_chunks(chunks, folder, options, max_line_bytes):
+    for batch in encode_chunks(chunks, folder, options, limit):
         numbers = np.arange(first, first + len(batch[1]))
         first += len(numbers)
         fractions = options.valid_fraction, options.test_fraction
-        for split, selected, runs in assign_splits(own_split, numbers, *fractions, part):
+        for split, selected, runs in assign_splits(own, numbers, *fractions, number):
             if not selected.any():
                 continue
             ids, lengths, documents = batch
@@ -184,9 +178,9 @@ def encode_part(
             counts = {"empty": int(selected.sum() - kept.sum()), "overlength": 0, "lost_tokens": 0}
             ids, lengths = ids[:, np.repeat(kept, lengths)], lengths[kept]
             neighborhood, tokens = np.stack([documents, runs], 1)[kept], ids.shape[1]
-            if limit := options.max_item_tokens:
+            if max_tokens := options.max_item_tokens:
                 ids, lengths, sources, counts["overlength"] = apply_length_limit(
-                    ids, lengths, limit, options.overlength, vocabulary.words
+                    ids, lengths, max_tokens, options.overlength, vocabulary.words
                 )
                 neighborhood, counts["lost_tokens"] = neighborhood[sources], tokens - ids.shape[1]
             before = last.get(split, np.zeros((1, 2), np.int64))
@@ -264,10 +258,8 @@ class TextFormat(Format[TextParts, Tokenizer]):
 
     def encode(self, split: str, content: TextParts, job: Job[Tokenizer]) -> Iterator[Block]:
         """Workers encode parts."""
-        limit, options = self.config.max_line_bytes, self.options
-        work = partial(
-            encode_part, own_split=split, folder=job.folder, options=options, max_line_bytes=limit
-        )
+        limit = self.config.max_line_bytes
+        work = partial(encode_part, split, job.folder, self.options, limit)
         size = sum(chunk.size for chunks in content for chunk in chunks)
         with Progress(f"binarizing {split}", size, "tokens") as progress:
             for (_, chunks), blocks in job.pool.imap(work, enumerate(content)):

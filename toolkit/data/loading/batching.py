@@ -41,7 +41,6 @@ class BatchPlan(NamedTuple):
     starts: IntArray
     """Start of each batch in `ids`, and at the end the number of ids."""
     order: IntArray
-    """The order in which batches are served."""
 
     def __len__(self) -> int:
         return len(self.order)
@@ -56,7 +55,6 @@ class Curriculum(NamedTuple):
     """Epochs whose batches are sorted from easy to difficult examples."""
 
     difficulty: FloatArray
-    """Of each example."""
     epochs: int
     """Number of these epochs, from the first one."""
 

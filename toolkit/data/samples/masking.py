@@ -366,9 +366,8 @@ class PositionMasking(MaskingOptions):
         shuffled = ~hidden & (draw < self.hidden_rate + self.shuffled_rate)
         visible[selected.rows[hidden], selected.positions[hidden]] = HIDDEN_POSITION
         rows, positions, decision_ids = (part[shuffled] for part in selected)
-        _, run, sizes = np.unique(
-            np.stack([rows, decision_ids]), axis=1, return_inverse=True, return_counts=True
-        )
+        runs = np.stack([rows, decision_ids])
+        _, run, sizes = np.unique(runs, axis=1, return_inverse=True, return_counts=True)
         run = run.reshape(-1)
         below = sentences.lengths[rows] if self.random_below is None else self.random_below
         anywhere = (noise.at(REPLACE, rows, positions) * below).astype(np.int64)

@@ -125,9 +125,8 @@ class Collocations:
 
 def count_ngrams(words: Words, at: IntArray, size: int) -> tuple[Ngrams, IntArray]:
     """log p of the n-grams that start at these words and occur often, and where each occurs."""
-    hashes, first, counts = np.unique(
-        words.hash_ngrams(at, size), return_index=True, return_counts=True
-    )
+    ngrams = words.hash_ngrams(at, size)
+    hashes, first, counts = np.unique(ngrams, return_index=True, return_counts=True)
     often = counts >= MIN_COUNT
     return Ngrams(hashes[often], np.log(counts[often] / len(at))), at[first[often]]
 

@@ -122,9 +122,8 @@ class Column:
         parts, edges = np.unique(offsets, return_index=True)
         for offset, low, high in zip(parts, edges, [*edges[1:], len(order)], strict=True):
             part = self.parts[owners[order[low]]]
-            by_part[low:high] = part.take(
-                local[low:high], starts[low:high] - offset, ends[low:high] - offset
-            )
+            own = slice(low, high)
+            by_part[own] = part.take(local[own], starts[own] - offset, ends[own] - offset)
         values = np.empty_like(by_part)
         values[order] = by_part
         return values
@@ -153,7 +152,6 @@ class FolderSource(ABC):
     """Of the vocabulary that the column `tokens` was written with."""
     splits: list[str]
     checksums: bool
-    """Whether the files carry checksums of their contents."""
 
     facts: dict[str, str]
     """The program that wrote the folder, and its options."""

@@ -65,7 +65,6 @@ MIN_VOCABULARY_SIZE = 4
 REMEDY = "Run toolkit-preprocess again."
 
 LanguagePair = tuple[str, str]
-"""Source and target language."""
 PLUGIN_KINDS: dict[str, type[Tokenizer]] = {}
 """Tokenizers of plugins, which their definition adds."""
 
@@ -370,7 +369,6 @@ class ParallelTokenizer(WrappedTokenizer):
         self.joined, self.target = target is None, target or inner
         self.source_lang, self.target_lang = self.language_pair = source_lang, target_lang
         self.languages = f"{source_lang}-{target_lang}"
-        """The direction, such as de-en."""
 
     def vocabularies(self) -> dict[str, Vocabulary]:
         return {**super().vocabularies(), "targets": self.target.vocabulary}

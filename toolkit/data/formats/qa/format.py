@@ -63,9 +63,7 @@ class SpanQuestion(NamedTuple):
     answers: tuple[Answer, ...]
     """All correct answers; empty if unanswerable or unknown."""
     unanswerable: bool
-    """Whether the passage does not answer it."""
     location: str
-    """Its file and its location there."""
 
     @property
     def labeled(self) -> bool:
@@ -365,14 +363,12 @@ class ChoiceSplit(QuestionSplit):
         self.option_lengths = counts.read_all()
         """Tokens of every option, question by question."""
         self.option_counts = counts.lengths
-        """Number of options per question."""
 
 
 class Windows(NamedTuple):
     """Parts of passages, question by question."""
 
     question_ids: IntArray
-    """The question of each window."""
     starts: IntArray
     """Index of the window's first token in the passage."""
     lengths: IntArray

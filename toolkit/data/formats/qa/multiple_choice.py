@@ -100,9 +100,7 @@ def list_passage_files(path: Path) -> tuple[list[Path], list[str]]:
     return sorted(files, key=lambda it: (str(it.parent), numbers[it], it.name)), skipped
 
 
-def read_passage(
-    path: Path, max_bytes: int, answers_required: bool, problems: list[Problem]
-) -> Passage:
+def read_passage(path: Path, max_bytes: int, required: bool, problems: list[Problem]) -> Passage:
     """The passage with its well-formed questions, if it has any."""
     if isinstance(content := read_json_text(path), Problem):
         problems.append(content)
@@ -125,7 +123,7 @@ def read_passage(
     answers = answers or [None] * len(questions)
     for number, parts in enumerate(zip(questions, options, answers, strict=True), 1):
         try:
-            question = parse_question(*parts, answer_required=answers_required)
+            question = parse_question(*parts, answer_required=required)
         except ValueError as error:
             problems.append(Problem(path, f"question {number}", str(error)))
             continue

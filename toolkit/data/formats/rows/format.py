@@ -78,7 +78,6 @@ class LabeledRows(Format[Content, AnyTokenizer]):
 
     options: RowsConfig
     split = ""
-    """The split that is read."""
     naming = "--text-columns"
     """The options that name the columns of `read_values`."""
 

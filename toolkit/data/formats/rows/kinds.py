@@ -185,7 +185,6 @@ class QuestionRows(LabeledRows[list[QuestionSource], Tokenizer], QaFormat):
     options: RowsConfig
     fields: Fields
     labels: ClassVar[Sequence[str]]
-    """Default names of the column with the label."""
 
     def check(self) -> None:
         super().check()

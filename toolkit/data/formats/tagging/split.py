@@ -223,9 +223,7 @@ class Chunks(NamedTuple):
     starts: IntArray
     """First word of each, numbered across the split."""
     word_counts: IntArray
-    """Number of words per chunk."""
     token_counts: IntArray
-    """Number of tokens per chunk."""
 
 
 def split_into_chunks(lengths: IntArray, tokens: IntArray, max_tokens: int) -> Chunks:

@@ -49,7 +49,6 @@ class TaggedSentence(NamedTuple):
 
 
 TaggedFile = tuple[Path, list[TaggedSentence]]
-"""A file and its sentences."""
 ParsedSentence = tuple[TaggedSentence, int]
 """A sentence without its bytes, whose tag spans are those in the file; and its end in the file."""
 
