@@ -1,8 +1,4 @@
-"""Running text: one column of tokens, encoded in parts by all workers, which are then joined.
-
-Held-out items are selected by their position alone; items with too many tokens are left out,
-truncated or split.
-"""
+"""Running text: one column of tokens, encoded in parts by all workers, which are then joined."""
 
 from __future__ import annotations
 

@@ -247,12 +247,8 @@ class BatchSource(Protocol[Batch_co]):
         """One micro-batch of these examples. With epoch None, for evaluation, always the same one.
 
         Otherwise random choices depend on the whole part of the epoch, and values that change
-        during the run on its fraction too.
-
-        Ids from len(lengths) on are further copies of example id % len(lengths): the same data
-        with other random draws.
-
-        Without ids: the batch of an idle rank. It passes through the model like any other, but its
+        during the run on its fraction too. Ids from len(lengths) on are further copies of example
+        id % len(lengths), with other random draws. Without ids: the batch of an idle rank, whose
         weights, sentences, tokens and loss are zero.
         """
         ...
@@ -285,11 +281,8 @@ class CorpusWeights:
     """An epoch sees floor(w n + 1/2) of a corpus's n examples: all floor(w) times, some once more.
 
     These are drawn again every epoch, but from each length bucket b, of n_b examples, always the
-    same number: the largest remainders of (w - floor(w)) n_b (Hamilton's method). So the number of
-    micro-batches stays the same.
-
-    Copy k of example j has the id j + k N, where N is the number of all examples. Copy 0 is the
-    example itself, so weights of 1 change nothing.
+    same number: the largest remainders of (w - floor(w)) n_b (Hamilton's method). Copy k of example
+    j has the id j + k N, where N is the number of all examples.
     """
 
     def __init__(self, counts: Sequence[int], weights: Sequence[float]) -> None:

@@ -1,11 +1,9 @@
 """The micro-batches of every epoch in order, and those of each rank, prepared ahead.
 
-Each worker has a pipe to the trainer. It collates its requests in order and sends the batches back;
-a thread of the trainer receives them. Thus a worker that dies closes its pipe, one that hangs is
-noticed by the time that its next batch takes, and neither can block the trainer.
-
-Batches travel through the pipe as arrays: the shared memory that torch uses for tensors is limited
-to 64 MB in containers, and for batches of up to 1 MB a copy takes less time than mapping them.
+Each worker has a pipe to the trainer, in which a thread receives its batches. Thus a worker that
+dies closes its pipe, one that hangs is noticed by the time that its next batch takes, and neither
+blocks the trainer. Batches travel as arrays: containers limit the shared memory that torch uses for
+tensors to 64 MB, and for batches of up to 1 MB a copy takes less time than mapping them.
 """
 
 from __future__ import annotations
@@ -341,9 +339,8 @@ class BatchLoader(BatchPrefetcher[Batch]):
     def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Iterator[list[Batch]]:
         """This rank's micro-batches, update by update, after the first `start` micro-batches.
 
-        An update takes ranks x update_freq consecutive micro-batches, rank r those with
-        index % ranks == r. In a short last update all ranks get equally many: a rank without one
-        gets a batch of weight zero. Skipped micro-batches are not read.
+        An update takes ranks x update_freq of them, rank r those with index % ranks == r. In a short
+        last update, a rank without one gets a batch of weight zero.
         """
         plan = self._plan(epoch)
         per_update = self._ranks * update_freq

@@ -1,8 +1,7 @@
 """The files that options name, and their division into parts and items.
 
-Files of a benchmark are found by their published names. Datasets are folders that save_to_disk
-wrote, or that were downloaded from the Hub. Text is divided into parts for workers, which do not
-depend on their number, and these into lines, paragraphs or sentences.
+Datasets are folders that save_to_disk wrote, or that were downloaded from the Hub. Text is divided
+into parts, whatever the number of workers, and these into lines, paragraphs or sentences.
 """
 
 from __future__ import annotations

@@ -24,11 +24,9 @@ def pack_examples(
     (target - 3) // 2 with it, or, half of the time, if it is the one that exceeds this while the
     second is empty; else to the second. So a later short item may precede an earlier long one.
 
-    Draws are a hash of the example's first item (its number in the column), so examples are the
-    same in every run. Unlike there, where the first target of a file list is always T.
-
-    Returns the first item of each example, whether each item is in the second segment, and the
-    tokens in the first segment of each example, before truncation.
+    Draws are a hash of the number of the example's first item. Unlike there, where the first target
+    of a file list is always T. Returns the first item of each example, whether each item is in the
+    second segment, and the tokens in the first segment of each example, before truncation.
     """
     offsets, count = part.offsets, part.items
     items = np.arange(first_item, first_item + count)

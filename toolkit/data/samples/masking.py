@@ -214,9 +214,8 @@ def span(c: MaskingContext) -> MaskedPositions:
     """Runs of words until ceil(rate n) tokens are taken (Joshi et al. 2020, released code).
 
     A run starts at the word of a uniformly drawn token that is not taken yet, and its number of
-    words follows `span_length_distribution`. It ends at a special token and when the budget is
-    used up. Runs that touch are one: they share the draw of 80/10/10. Random tokens are uniform
-    over the vocabulary, unlike there over the corpus.
+    words follows `span_length_distribution`, up to a special token and the budget. Runs that touch
+    share the draw of 80/10/10. Random tokens are uniform over the vocabulary, not the corpus.
     """
     candidates, longest = c.sentences.candidates, c.options.span_max
     budget = np.ceil(c.options.rate * candidates.sum(1)).astype(np.int64)

@@ -2,9 +2,9 @@
 
 A column is four one-dimensional arrays: STEM.npy holds the values of all items back to back,
 STEM.starts.npy the first value of each item and at the end the number of values,
-STEM.documents.npy the first item of each document, and STEM.crc32.npy the checksums of the three:
-those of the values, filled with zeros to a multiple of 8 bytes, and then those of the starts and
-the documents as one array. Type, lengths and two checksums of the last array are in meta.json.
+STEM.documents.npy the first item of each document, and STEM.crc32.npy the checksums of the values,
+filled with zeros to a multiple of 8 bytes, and of the starts and documents as one array. Type,
+lengths and two checksums of the last array are in meta.json.
 """
 
 from __future__ import annotations

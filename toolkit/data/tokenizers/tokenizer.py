@@ -142,8 +142,7 @@ class Tokenizer(ABC):
 
         `kind` is sentencepiece (a unigram model), wordpiece (BERT's subwords), bpe (GPT-2's
         byte-level subwords), words, characters or bytes. `vocabulary_size` is the maximum number of
-        subwords, words or characters, not counting special tokens.
-        With `lowercase` the tokenizer is uncased: it reads text in lower case without accents.
+        these without special tokens. With `lowercase`, text is read in lower case without accents.
         """
         if kind not in TRAINERS:
             raise ToolkitError(f"kind must be one of {', '.join(TRAINERS)}, but is {kind!r}.")

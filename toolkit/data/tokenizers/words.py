@@ -2,16 +2,13 @@
 
 There the boundaries are those of Unicode Standard Annex 29 without a dictionary. An ideograph is a
 word, as in BERT (Devlin et al. 2019, code); so is each hiragana, and each letter of Thai, Lao,
-Khmer, Burmese and their relatives (class SA of Unicode Standard Annex 14), with the marks on it. A
-run of katakana is one word. Tibetan, whose spaces end phrases, is read like Thai. Korean and all
-other scripts have spaces.
+Khmer, Burmese and their relatives (class SA of Unicode Standard Annex 14, and Tibetan), with the
+marks on it. A run of katakana is one word. Masks choose finer words: each punctuation mark is one
+too, as in BERT, so that words are the same whatever the tokenizer.
 
-Masks choose finer words: each punctuation mark is one too, as in BERT, whose tokens do not tell
-whether there was a space next to it. So words are the same whatever the tokenizer.
-
-A token that covers several words is never divided. A token may also be part of a character, as in
-byte-level BPE: the word counts where its character begins. If no token has more than two bytes of
-it, most characters that begin with these decide.
+A token that covers several words is never divided. If it is part of a character, as in byte-level
+BPE, the word counts where its character begins. If no token has more than two bytes of it, most
+characters that begin with these decide.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Labeled texts in data folders: options of their formats, labels, rows of a split, submissions.
 
-A table of GLUE (Wang et al. 2019, table 1) has a schema, and its submission is a table of index and
-prediction.
+The schemas of GLUE's tables are those of Wang et al. (2019, table 1).
 """
 
 from __future__ import annotations

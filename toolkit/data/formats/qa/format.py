@@ -1,8 +1,7 @@
 """Questions about passages: their columns, what the formats share, and windows over long passages.
 
-Every item is a question. The columns of its passage are stored with the passage's first question
-and are empty for the others, which store how many items back that is. Windows are not stored: tasks
-compute them from their options (Devlin et al. 2019, code).
+Every item is a question. The columns of its passage are stored with the passage's first question;
+the others store how many items back that is. Tasks compute windows (Devlin et al. 2019, code).
 """
 
 from __future__ import annotations

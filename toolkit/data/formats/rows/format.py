@@ -1,7 +1,7 @@
 """Labeled rows of JSON lines, CSV, TSV, Parquet, Arrow and saved datasets of Hugging Face.
 
-The ending of a file says how its rows are read; options name their columns. A row becomes what the
-other formats of its task read, so that data folders do not depend on the kind of file.
+A row becomes what the other formats of its task read: data folders do not depend on the kind of
+file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Tagged words for batches, given or of a split, and the files of a split with other tags.
 
-A type is a distinct word. Pieces, characters and whether a word is known are stored per type. All
-of it is in memory: a million words take about ten megabytes.
+A type is a distinct word. All is in memory: a million words take about ten megabytes.
 """
 
 from __future__ import annotations

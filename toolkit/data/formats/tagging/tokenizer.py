@@ -1,7 +1,6 @@
 """What taggers learn from text: labels, characters, known and ambiguous words; their tokenizer.
 
-Known words are separate from the vocabulary, which may consist of pieces, so that all taggers are
-evaluated on the same unknown and ambiguous words.
+Known words are separate from the vocabulary: all taggers are evaluated on the same unknown ones.
 """
 
 from __future__ import annotations
