@@ -339,8 +339,8 @@ class BatchLoader(BatchPrefetcher[Batch]):
     def updates(self, epoch: int, *, start: int = 0, update_freq: int = 1) -> Iterator[list[Batch]]:
         """This rank's micro-batches, update by update, after the first `start` micro-batches.
 
-        An update takes ranks x update_freq of them, rank r those with index % ranks == r. In a short
-        last update, a rank without one gets a batch of weight zero.
+        An update takes ranks x update_freq of them, rank r those with index % ranks == r. A rank
+        without one in a short last update gets a batch of weight zero.
         """
         plan = self._plan(epoch)
         per_update = self._ranks * update_freq
