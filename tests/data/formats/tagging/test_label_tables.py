@@ -67,7 +67,7 @@ def test_vocabulary_limits_leave_out_rare_words(options, words):
 
 
 def test_feature_that_no_word_has_is_rejected_as_tag():
-    with pytest.raises(ToolkitError, match=r"no word of .* has 'Numbr'. Correct --tag"):
+    with pytest.raises(ToolkitError, match=r"no word of .* has 'Numbr'. Choose another --tag"):
         learn({"train": [sentence("a/_ b/_")]}, "Numbr")
     assert learn({"train": [sentence("a/_ b/Plur")]}, "Number").tags == ["_", "Plur"]
 

@@ -43,8 +43,8 @@ def test_sentences_concatenate_to_the_file_and_spans_hold_the_tags(read):
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        (TREES.replace("(. .) )))", "(. .) ))"), "a.mrg", r"a.mrg:3: .* balanced, but 1 of this"),
-        (TREES.replace("!) ))", "!) )"), "a.mrg", r"a.mrg:8: .* balanced, but 1 of this tree"),
+        (TREES.replace("(. .) )))", "(. .) ))"), "a.mrg", r"a.mrg:3: .* balanced, but 1 are open"),
+        (TREES.replace("!) ))", "!) )"), "a.mrg", r"a.mrg:8: .* balanced, but 1 are open"),
         (TREES.replace("!) ))", "!) )))"), "a.mrg", r"a.mrg:9: a tree must begin with \(, but"),
     ],
 )
