@@ -28,7 +28,6 @@ from toolkit.analysis.read_text import (
     load_reader,
     model_device,
     read_lines,
-    with_progress,
 )
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import AttentionConfig
@@ -226,8 +225,7 @@ def measure_locality(
     values: dict[int | None, list[float]] = {None: []}
     uniform: list[float] = []
     heads = [head - 1 for head in c.heads] or slice(None)
-    batches = list(batch_lines(learner, lines, BATCH_SIZE))
-    for batch in with_progress(batches, f"reading {c.sentences or 'the sentence'}"):
+    for batch in batch_lines(learner, lines, c.sentences or "the sentence", BATCH_SIZE):
         tokens, padding = batch.inputs.tokens, batch.inputs.padding
         padding = torch.zeros_like(tokens, dtype=torch.bool) if padding is None else padding
         lengths = (~padding).sum(1)

@@ -21,7 +21,6 @@ from toolkit.analysis.read_text import (
     evaluating,
     load_reader,
     read_lines,
-    with_progress,
 )
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.plot import KernelsConfig
@@ -54,7 +53,7 @@ def plot_kernels(c: KernelsConfig) -> None:
 def load_kernels(path: str, lines: Sequence[str], c: KernelsConfig) -> list[KernelRows]:
     """The selected kernels of a checkpoint, up to the radius; omitted ones are reported."""
     learner = load_reader(path, c.device)
-    text = with_progress(list(batch_lines(learner, lines)), f"reading {c.sentences}")
+    text = batch_lines(learner, lines, c.sentences or "")
     kernels, undetermined = extract_kernels(learner.encoder, text)
     if not kernels and not undetermined:
         raise ToolkitError(

@@ -71,15 +71,18 @@ def encode_sentence(learner: Learner, sentence: str, subject: str = "") -> list[
 
 
 def batch_lines(
-    learner: Learner, lines: Sequence[str], size: int = BATCH_SIZE
+    learner: Learner, lines: Sequence[str], source: str = "text", size: int = BATCH_SIZE
 ) -> Iterator[TextBatch]:
-    """Batches of lines of similar length; special tokens are not included."""
+    """Batches of lines of similar length, with a progress bar; special tokens are not included."""
     vocabulary, device = learner.tokenizer.vocabulary, model_device(learner)
     encoded = sorted((encode_sentence(learner, line) for line in lines), key=len)
-    for start in range(0, len(encoded), size):
-        inputs = collate_texts(encoded[start : start + size], vocabulary.pad)
-        included = ~torch.isin(inputs.tokens, torch.tensor([vocabulary.pad, *vocabulary.special]))
-        yield TextBatch(to_device(inputs, device), included.to(device))
+    others = torch.tensor([vocabulary.pad, *vocabulary.special])
+    with Progress(f"reading {source}", len(lines), "sentences") as progress:
+        for start in range(0, len(encoded), size):
+            inputs = collate_texts(encoded[start : start + size], vocabulary.pad)
+            included = ~torch.isin(inputs.tokens, others)
+            yield TextBatch(to_device(inputs, device), included.to(device))
+            progress.advance(len(included))
 
 
 @contextmanager
@@ -100,15 +103,6 @@ class TextBatch(NamedTuple):
 
     inputs: Inputs
     included: Bool[Tensor, "B S"]
-
-
-def with_progress(batches: Sequence[TextBatch], description: str) -> Iterator[TextBatch]:
-    """The batches, with a progress bar."""
-    total = sum(len(batch.included) for batch in batches)
-    with Progress(description, total, "sentences") as progress:
-        for batch in batches:
-            yield batch
-            progress.advance(len(batch.included))
 
 
 def check_selection(option: str, selected: Sequence[int], known: Sequence[int], path: str) -> None:
