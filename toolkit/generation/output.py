@@ -93,10 +93,8 @@ class GenerationOutput(NamedTuple):
         return {**record, "note": self.note or None}
 
     def to_tsv(self, *, scores: bool) -> str:
-        """One line per hypothesis: number and score if `scores`, text, alignment.
-
-        Without a hypothesis one line, empty but for the number.
-        """
+        """One line per hypothesis: number and score if `scores`, text, alignment; without one a
+        line that is empty but for the number."""
         rows = []
         hypotheses: Sequence[GeneratedText | None] = self.hypotheses or [None]
         for text in hypotheses:

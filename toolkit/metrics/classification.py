@@ -1,15 +1,13 @@
 """Classification and regression metrics of a split, and precision, recall and F1 of spans.
 
-y labels   x predictions   C[y, x] number of items of class y that were predicted as class x
+y labels x predictions C[y, x] number of items of class y that were predicted as class x
 
 The area under the ROC curve (AUC) is computed from histograms, which can be summed over batches and
-ranks. Scores in one bin count as equal. With Y positive and N negative scores, y_b and n_b of them
-in bin b, the error is at most sum_b y_b n_b / (2 Y N), and far smaller if scores are spread evenly
-within the bins.
+ranks. Scores in one bin count as equal: the error is at most sum_b y_b n_b / (2 Y N), with y_b of Y
+positive and n_b of N negative scores in bin b.
 
-A word's tag is O, or a prefix and the type of its span, as in B-NP and I-NP. One rule reads all
-schemes: IOB1, IOB2 (BIO), IOE, BIOES and BILOU. The counts are those of the CoNLL script conlleval
-for the first three, which it reads, and of seqeval's default mode for BIOES too.
+A word's tag is O, or a prefix and the type of its span, as in B-NP and I-NP. One rule reads IOB1,
+IOB2 (BIO), IOE, BIOES and BILOU, with the counts of the CoNLL script conlleval and of seqeval.
 """
 
 from __future__ import annotations
@@ -42,11 +40,9 @@ def f1(labels: Numbers, predictions: Numbers, positive: int = 1) -> float:
 
 
 def matthews(labels: Numbers, predictions: Numbers) -> float:
-    """(c s - sum_k t_k p_k) / sqrt((s^2 - sum p_k^2)(s^2 - sum t_k^2)) (Gorodkin 2004).
-
-    c of s predictions are correct, t_k items have class k, p_k are predicted as k. With two classes
-    it is Matthews' coefficient (1975). 0 if all labels, or all predictions, are of one class.
-    """
+    """(c s - sum_k t_k p_k) / sqrt((s^2 - sum p_k^2)(s^2 - sum t_k^2)) (Gorodkin 2004): c of s are
+    correct, t_k items have class k, p_k are predicted as k. With two classes it is Matthews'
+    coefficient (1975); 0 if all labels, or all predictions, are of one class."""
     if not len(labels):
         return nan
     classes = int(max(labels.max(), predictions.max())) + 1
@@ -212,10 +208,8 @@ class Spans(NamedTuple):
 
 
 def find_spans(labels: IntArray, sentence_starts: BoolArray, tags: SpanTags) -> Spans:
-    """The spans of words with these labels, which are indices of tags.
-
-    Two adjacent words inside spans belong to the same one unless the types differ, a prefix says
-    that a span ends or starts between them, or a sentence does. So I-NP after O starts a span.
+    """The spans of words with these labels, which are indices of tags: adjacent words inside belong
+    together unless the types differ, or a prefix or a sentence says that one ends or starts there.
     """
     types = tags.type_ids[labels]
     before = np.roll(labels, 1)

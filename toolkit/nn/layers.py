@@ -106,13 +106,11 @@ GATED = ("geglu", "geglu_tanh", "swiglu")
 
 class FeedForward(nn.Module):
     """W_2 gelu(W_1 x + b_1) + b_2, gelu in its exact form (Devlin et al. 2019), or with ReLU
-    (Vaswani et al. 2017, eq. 2).
+    (Vaswani et al. 2017, eq. 2); gated, W_2 (gelu(W_1 x + b_1) * (V x + c)) + b_2 for geglu, with
+    gelu by tanh for geglu_tanh and silu for swiglu (Shazeer 2020, eq. 6). W_1 and V are one
+    product.
 
-    Gated: W_2 (gelu(W_1 x + b_1) * (V x + c)) + b_2 for geglu, with gelu by tanh for geglu_tanh and
-    silu for swiglu (Shazeer 2020, eq. 6). W_1 and V, of `inner` rows each, are one product.
-
-    With groups, both matrices are block diagonal (Jiang et al. 2020, eq. 7, where group i takes
-    columns (i-1) d/g to i d/g).
+    With groups, both matrices are block diagonal (Jiang et al. 2020, eq. 7).
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Optimizers of torch in their fused forms: Adam, AdamW, SGD and RMSprop.
 
-An optimizer is registered as `build(config, named_parameters) -> torch.optim.Optimizer`; its
-config has a field `lr`, the peak that the schedule's factor multiplies. Methods lack torch's
-precautions against torch.compile, which import Dynamo.
+An optimizer is registered as `build(config, named_parameters) -> torch.optim.Optimizer`, with a
+field `lr` in its config. Methods lack torch's precautions against torch.compile, which import
+Dynamo.
 """
 
 from __future__ import annotations

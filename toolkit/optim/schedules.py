@@ -1,9 +1,7 @@
-"""Learning-rate schedules: functions of the update number without state.
+"""Learning-rate schedules: functions of the update number; only `plateau` has a state.
 
-Only `plateau` has a state, since it also depends on validation metrics.
-
-A schedule is registered as `build(config, total_updates) -> Schedule`; `schedule(n)` is the
-factor of update n = 1 .. total on the optimizer's peak rate. w is the number of warm-up updates.
+A schedule is registered as `build(config, total_updates) -> Schedule`; `schedule(n)` is the factor
+of update n = 1 .. total on the optimizer's peak rate. w is the number of warm-up updates.
 """
 
 from __future__ import annotations
@@ -183,8 +181,7 @@ def wsd(c: WsdConfig, total_updates: int) -> Schedule:
     """n / w up to update w, 1, then end + (1 - end) (1 - x) or (1 - sqrt(x)) over the last d
     updates, x = (n - 1 - (total - d)) / d (Hu et al. 2024, section 4; Hagele et al. 2024, eq. 1).
 
-    Before the decay the rate does not depend on the length of the run: to train longer, resume from
-    a checkpoint before the decay.
+    Before the decay the rate does not depend on the length of the run, which may resume there.
     """
     d = round(c.decay_fraction * total_updates)
 

@@ -134,10 +134,8 @@ def fill(static: Batch, batch: Batch) -> None:
 
 
 class GraphedPass:
-    """Forward and backward over a batch at fixed addresses; adds to the gradients' buffers.
-
-    The batch and the loss factors are inputs. The loss scale is a tensor that stays where it is.
-    """
+    """Forward and backward over a batch at fixed addresses; adds to the gradients' buffers. The
+    batch and the loss factors are inputs."""
 
     def __init__(
         self, accumulator: GradientAccumulator, graphs: GraphSet, batch: Batch, names: list[str]
@@ -338,10 +336,8 @@ def reason_against_graphs(c: TrainingConfig, world: World) -> str:
 
 
 def choose_row_multiple(c: TrainingConfig, world: World) -> int:
-    """Multiple of the number of selected positions, which varies with random masks.
-
-    For 4,096 tokens of which 15 % are masked, 614 +- 23, it is always 768 with graphs.
-    """
+    """Multiple of the number of selected positions, so that it seldom changes: for 4,096 tokens of
+    which 15 % are masked, 614 +- 23, it is 768 with graphs."""
     graphs = c.cuda_graph == "auto" and not reason_against_graphs(c, world)
     return GRAPH_ROW_MULTIPLE if graphs else SHAPE_MULTIPLE
 

@@ -107,10 +107,8 @@ class GradientObserver(Protocol):
     """A callback that is also called before the optimizer's step of each update."""
 
     def on_gradients(self, scale: Tensor | float) -> None:
-        """Read `p.grad`: the mean over ranks, not clipped yet, times `scale`.
-
-        The scale is that of fp16, else 1. Gradients are None in an update without predictions.
-        """
+        """Read `p.grad`: the mean over ranks, not clipped yet, times `scale`, that of fp16, else 1.
+        It is None in an update without predictions."""
 
 
 @runtime_checkable

@@ -36,9 +36,8 @@ class Alibi(Position[PositionOptions]):
 class LinearBias(ScoreTerm):
     """-m_h |j - i|: attention falls with the distance on both sides (Press et al. 2022, section 3).
 
-    The slopes m_h are constants: 2^(-8 h / H) for h = 1 .. H if H is a power of two. Otherwise they
-    are those of the largest smaller power of two, then every other one of twice as many, as in the
-    authors' code.
+    The constants m_h are 2^(-8 h / H), h = 1 .. H, if H is a power of two. Otherwise they are those
+    of the largest smaller one, then every other one of twice as many, as in the authors' code.
     """
 
     slopes: Float[Tensor, "H 1 1"]

@@ -1,16 +1,15 @@
 """Forward pass of attention with learned taps as a Triton kernel, and the tiles of all its kernels.
 
-N rows   B sentences   H heads   K head width   R offsets, 2 * radius + 1
+N rows B sentences H heads K head width R offsets, 2 * radius + 1
 
 A program computes one block of rows of one head and sentence, and goes through the other rows of
-the sentence in blocks, with sums in fp32 and a running softmax (Dao et al. 2022). Each result is
-summed by one program in a fixed order, without atomics. `relative_attention` has the equation.
+the sentence in blocks, with a running softmax (Dao et al. 2022); sums are in fp32 and in a fixed
+order. `relative_attention` has the equation.
 
-A tile is a block of own rows against a block of other rows of one sentence. Own rows are queries in
-the forward pass and for the gradients of queries, and keys for those of keys. Both see a tap as the
-part of a score that depends on the offset of the other row from the own one: `own_taps` are
-products of own rows with their table, `other_taps` those of the other rows, computed inside from
-the rows and the tables. What a call does not use is None, and compiles to nothing.
+A tile is a block of own rows, queries or for their gradients keys, against a block of other rows. A
+tap is the part of a score that depends on the offset of the other row from the own one: `own_taps`
+are products of own rows with their table, `other_taps` those of the other rows. What a call does
+not use is None, and compiles to nothing.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 B batch S positions H heads K head width R taps, 2 * radius + 1 N = B H
 
-Each program computes a few rows of one head with sums in fp32. Nothing is unfolded; values are read
-R times, mostly from the cache.
+Each program computes a few rows of one head with sums in fp32. Nothing is unfolded.
 """
 
 from __future__ import annotations

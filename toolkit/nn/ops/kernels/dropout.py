@@ -1,9 +1,8 @@
 """Dropout of attention weights in Triton, by a counter: every kernel finds the same weights again.
 
 A row of queries has 64 random bits, by Philox (Salmon et al. 2011) of the seed, the row and the
-head. A weight has 24 bits of a hash of these and of the index of its key: lowbias32 (Wellons 2018,
-"hash prospector") with half of the row's bits in its middle. That takes 12 operations a weight
-instead of Philox's 60.
+head. A weight has 24 bits of their hash with its key's index: lowbias32 (Wellons 2018, "hash
+prospector") with half of the row's bits in its middle, 12 operations instead of Philox's 60.
 """
 
 from __future__ import annotations
