@@ -73,7 +73,7 @@ def test_lines_become_requests_with_the_source_and_the_forced_prefix():
         ({"max_tokens": 3}, "abcd", "5 tokens, more than --max-tokens 3"),
         ({"prefixes": True}, "abc", "no tab"),
         ({"prefixes": True}, "abc\tabcdea", "a prefix of 6 tokens, more than the maximum of 5"),
-        ({"score_reference": True}, "abc\tabcdea", "7 tokens to score, more than the model's 6"),
+        ({"score_reference": True}, "abc\tabcdea", "7 tokens, more than the model's 6"),
     ],
 )
 def test_lines_that_cannot_be_processed_get_a_note(options, line, message):

@@ -78,12 +78,9 @@ def choose_class(
     """The class with the heads of a task; ToolkitModel if none has them."""
     if component == "generator":
         return heads.ToolkitForMaskedLM
-    for model_class in HEAD_CLASSES:
-        masked = {"mlm", "mntp"} & learner.task.coefficients.keys()
-        predicts = masked or model_class is not heads.ToolkitForMaskedLM
-        if predicts and is_derived_task(task, model_class.tasks):
-            return model_class
-    return ToolkitModel
+    masks = {"mlm", "mntp"} & learner.task.coefficients.keys()
+    classes = [it for it in HEAD_CLASSES if masks or it is not heads.ToolkitForMaskedLM]
+    return next((it for it in classes if is_derived_task(task, it.tasks)), ToolkitModel)
 
 
 def build_config(

@@ -99,18 +99,13 @@ class TextGenerator:
 
     def check_lengths(self, source: list[int], target: list[int]) -> None:
         """Raise a ToolkitError if they are too long for the models."""
-        tokens, limit = len(source) + 1, self.max_positions
-        read = max(tokens, len(target) + 1) if self.c.score_reference else tokens
-        if read > self.c.max_tokens:
-            raise ToolkitError(f"{read} tokens, more than --max-tokens {self.c.max_tokens}")
+        scores, limit = self.c.score_reference, self.max_positions
+        tokens = 1 + max(len(source), len(target) if scores else 0)
+        if tokens > self.c.max_tokens:
+            raise ToolkitError(f"{tokens} tokens, more than --max-tokens {self.c.max_tokens}")
         if limit and tokens > limit:
             raise ToolkitError(f"{tokens} tokens, more than the model's {limit} positions")
-        if self.c.score_reference:
-            if limit and len(target) >= limit:
-                raise ToolkitError(
-                    f"{len(target) + 1} tokens to score, more than the model's {limit} positions"
-                )
-        elif len(target) > (most := self.max_new_tokens(len(source))):
+        if not scores and len(target) > (most := self.max_new_tokens(len(source))):
             raise ToolkitError(f"a prefix of {len(target)} tokens, more than the maximum of {most}")
 
     def max_new_tokens(self, source_length: int) -> int:

@@ -69,21 +69,19 @@ NAMES = {
 """Part of a paradigm -> fields that may hold it."""
 
 
-def pair(good: str, bad: str) -> Callable[[Record, str], Parts]:
-    """Two fields with whole sentences."""
-    return lambda row, stem: {"options": [row.text(good), row.text(bad)]}
+def pair(good: str, bad: str, *prefixes: str, **names: str) -> Callable[[Record, str], Parts]:
+    """Two fields with options, after none or two with prefixes; `names` are of the paradigm."""
+    return lambda row, stem: {
+        "options": [row.text(good), row.text(bad)],
+        **({"prefix": [row.text(it) for it in prefixes]} if prefixes else {}),
+        **{key: row.text(it) for key, it in names.items()},
+    }
 
 
-def ewok(row: Record, stem: str) -> Parts:
-    """The target of the first context after each of both."""
-    prefixes = [row.text("Context1"), row.text("Context2")]
-    return {"prefix": prefixes, "options": [row.text("Target1")] * 2, "name": row.text("Domain")}
-
-
-def comps(row: Record, stem: str) -> Parts:
-    """A property after the concept that has it, and after another one."""
-    prefixes = [row.text("prefix_acceptable"), row.text("prefix_unacceptable")]
-    return {"prefix": prefixes, "options": [row.text("property_phrase")] * 2}
+EWOK = pair("Target1", "Target1", "Context1", "Context2", name="Domain")
+"""The target of the first context after each of both."""
+COMPS = pair("property_phrase", "property_phrase", "prefix_acceptable", "prefix_unacceptable")
+"""A property after the concept that has it, and after another one."""
 
 
 def entities(row: Record, stem: str) -> Parts:
@@ -149,9 +147,9 @@ READERS = (
         pair("sentence_good", "sentence_bad"),
     ),
     Reader("MultiBLiMP", ("sen", "wrong_sen"), pair("sen", "wrong_sen")),
-    Reader("EWoK", ("Context1", "Context2", "Target1", "Domain"), ewok),
+    Reader("EWoK", ("Context1", "Context2", "Target1", "Domain"), EWOK),
     Reader("entity tracking", ("input_prefix", "options", "numops"), entities),
-    Reader("COMPS", ("prefix_acceptable", "prefix_unacceptable", "property_phrase"), comps),
+    Reader("COMPS", ("prefix_acceptable", "prefix_unacceptable", "property_phrase"), COMPS),
     Reader("WUG", ("sentences", "ratio"), wug),
     Reader("GlobalPIQA", ("prompt", "solution0", "solution1", "label"), solutions),
     Reader("a table", ("option_1",), table),

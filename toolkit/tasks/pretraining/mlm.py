@@ -395,6 +395,7 @@ class MaskedLanguageModel(
         if c.adaptive_interval:
             rows = encoder.token_embedding.num_embeddings
             self.adaptive = masks = AdaptiveMasks(rows, c.adaptive_interval)
+            # which makes the task an AdaptiveTask of the trainer
             self.on_update, self.on_discard = masks.on_update, masks.on_discard
 
     @classmethod
