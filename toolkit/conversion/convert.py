@@ -126,9 +126,7 @@ OPENING_LINES = re.compile(r"^(?:from transformers|model =).*", re.M)
 
 def import_model(source: Path, *, pairs: bool) -> ConvertedModel:
     """The model of a folder or file; `pairs` tells that a classifier reads pairs of texts."""
-    if source.is_file():
-        return fairseq.import_file(source)
-    file = source / fairseq.MODEL_FILE
+    file = source if source.is_file() else source / fairseq.MODEL_FILE
     if file.is_file() and not (source / files.CONFIG).exists():
         return fairseq.import_file(file)
     config = files.read_model_config(source)

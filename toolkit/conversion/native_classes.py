@@ -56,7 +56,6 @@ from toolkit.models.interface import ArchConfig, Sizes
 from toolkit.models.ltg_bert import GptBertConfig, LtgBertConfig
 from toolkit.tasks.build import load_checkpoint
 
-OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 BUFFERS = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")
 """Buffers of old files, which are not weights."""
 DROPPED_SETTINGS = ("auto_map", "custom_pipelines", "_name_or_path", "quantization_config")
@@ -105,8 +104,8 @@ def current_names(model_type: ModelType, saved: Mapping[str, Tensor]) -> dict[st
     found: dict[str, Tensor] = {}
     for name, tensor in saved.items():
         plain = name.removeprefix(model_type.prefix)
-        for old, new in OLD_NAMES.items():
-            plain = plain.replace(old, new)
+        plain = plain.replace("LayerNorm.gamma", "LayerNorm.weight")  # of old files
+        plain = plain.replace("LayerNorm.beta", "LayerNorm.bias")
         if not BUFFERS.fullmatch(plain):
             found[f"{plain}, twice" if plain in found else plain] = tensor
     if model_type.code:
