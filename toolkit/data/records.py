@@ -91,8 +91,7 @@ class Record(NamedTuple):
         if not isinstance(text, str):
             found = JSON_TYPES.get(type(text), type(text).__name__)
             raise self.error(
-                f"the field {field!r} must hold a string, but holds {found}. Correct the row, or "
-                f"remove it."
+                f"the field {field!r} must hold a string, but holds {found}. Correct or remove it."
             )
         return text
 

@@ -137,8 +137,7 @@ def check_exists(option: str, path: Path) -> Path:
     if path.is_file() or path.is_dir():
         return path
     raise ToolkitError(
-        f"No such file: {path} ({option}). Correct the path. Several are separated by commas or "
-        f"spaces."
+        f"No such file: {path} ({option}). Correct the path. Separate several by commas or spaces."
     )
 
 

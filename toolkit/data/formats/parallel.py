@@ -96,8 +96,7 @@ def find_language_file(prefix: Path, language: str, option: str) -> Path:
             return list_files(option, str(path))[0]
     raise ToolkitError(
         f"{option} must name files in both languages, but {prefix}.{language} is not there. Give "
-        f"the path without the language's ending, and its languages with --source-lang and "
-        f"--target-lang."
+        f"the path without its ending, and the languages with --source-lang and --target-lang."
     )
 
 
@@ -244,8 +243,7 @@ class ParallelFormat(Format[list[FilePair], ParallelTokenizer]):
             if given.languages != (languages := "-".join(self.languages)):
                 raise ToolkitError(
                     f"--tokenizer-from {origin} has the languages {given.languages}, not "
-                    f"{languages}. Change --source-lang and --target-lang, or leave "
-                    f"--tokenizer-from out."
+                    f"{languages}. Change --source-lang and --target-lang, or leave it out."
                 )
             return given
         if origin and not self.options.joined_dictionary:

@@ -50,7 +50,6 @@ def first_index_of_rank(start: int, rank: int, ranks: int) -> int:
 
 
 PREFETCHED_BATCHES = 4  # per worker
-LISTED_EXAMPLES = 8  # examples that an error lists
 IGNORED_SIGNALS = known_signals("SIGINT", "SIGTERM", "SIGUSR1")
 SHUTDOWN_SECONDS = 5.0  # wait for a killed worker
 Request = tuple[IntArray, int | float | None]
@@ -256,7 +255,7 @@ def kill_all(workers: list[Worker[Any]]) -> None:
 
 def format_ids(ids: IntArray, name: str) -> str:
     """The first few examples of a batch, and how many more there are."""
-    return f"examples {join_first(ids.tolist(), LISTED_EXAMPLES)} of {name}"
+    return f"examples {join_first(ids.tolist(), 8)} of {name}"
 
 
 class BatchLoader(BatchPrefetcher[Batch]):

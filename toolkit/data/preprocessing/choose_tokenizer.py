@@ -43,8 +43,7 @@ def choose_tokenizer(config: PreprocessConfig, text: TrainingText, pool: WorkerP
         if given.vocabulary.cls == given.vocabulary.pad:  # as without special tokens
             raise ToolkitError(
                 f"the vocabulary must have [CLS], [SEP] and [MASK], but that of "
-                f"{config.tokenizer_from} has none. Name another with --tokenizer-from, or leave "
-                f"it out to train one."
+                f"{config.tokenizer_from} has none. Name another one, or leave it out to train one."
             )
         return given
     if not text.parts and config.tokenizer_kind != "bytes":

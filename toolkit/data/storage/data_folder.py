@@ -38,8 +38,7 @@ class Split:
         if name not in self.columns:
             raise ToolkitError(
                 f"split {self.name!r} has no column {name!r}, only {', '.join(self.columns)}: this "
-                f"data is of another kind. Run toolkit-preprocess with the --format that the task "
-                f"requires."
+                f"data is of another kind. Run toolkit-preprocess with the --format of the task."
             )
         return self.columns[name]
 

@@ -26,7 +26,6 @@ from toolkit.data.tokenizers.tokenizer import (
 )
 from toolkit.data.tokenizers.word_level import WordLevelTokenizer
 
-COLUMN, TARGET_COLUMN = "tokens", "target"
 INSPECTED_ITEMS = 1024  # if all of these end in </s>, all items do
 
 
@@ -76,7 +75,7 @@ class FairseqFolder(FolderSource):
         return digest.hexdigest()
 
     def parts(self, split: str) -> dict[str, list[ColumnPart]]:
-        columns = (COLUMN, TARGET_COLUMN)[: len(self.languages)]
+        columns = ("tokens", "target")[: len(self.languages)]
         parts: dict[str, list[ColumnPart]] = {column: [] for column in columns}
         for name in self._stems[split]:
             found, stems = list[FairseqColumnPart](), self._file_stems(name)
@@ -88,8 +87,7 @@ class FairseqFolder(FolderSource):
             if len(set(counts)) > 1:
                 raise ToolkitError(
                     f"{found[0].files[1]} and {found[1].files[1].name} must list equally many "
-                    f"sentences, but list {counts[0]} and {counts[1]}. Run fairseq-preprocess "
-                    f"again."
+                    f"sentences, but list {counts[0]} and {counts[1]}. Preprocess them again."
                 )
         return parts
 
@@ -274,8 +272,7 @@ def find_languages(folder: Path, preferred: LanguagePair | None) -> tuple[str, t
     names = ", ".join(f"{match[0]}.idx" for match in match_names(folder)[:6])
     raise ToolkitError(
         f"{folder} must hold text in one language, or both sides of language pairs, such as "
-        f"train.de-en.de.idx and train.de-en.en.idx, but holds {names}. Give each pair its own "
-        f"folder."
+        f"train.de-en.de.idx and train.de-en.en.idx, but holds {names}. Separate the pairs."
     )
 
 

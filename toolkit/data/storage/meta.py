@@ -97,8 +97,7 @@ def read_meta(folder: Path) -> Meta:
     if found != (FORMAT, VERSION):
         raise ToolkitError(
             f"{path} must be that of a {FORMAT} of version {VERSION}, but is of "
-            f"{' '.join(map(str, found))}. Run toolkit-preprocess again, upgrade, or correct the "
-            f"path."
+            f"{' '.join(map(str, found))}. Run toolkit-preprocess again, or upgrade."
         )
     return check_digest(path, meta, Meta, REMEDY)
 

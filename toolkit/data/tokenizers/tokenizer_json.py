@@ -85,8 +85,7 @@ def from_tokenizer_json(path: Path, settings: JsonObject, rows: int | None) -> T
             names["unk"] = [*pieces][description["model"]["unk_id"]]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ToolkitError(
-            f"{path} must be a tokenizer.json, but is not ({error!r}). Use the file written by "
-            f"save_pretrained."
+            f"{path} must be a tokenizer.json, but is not ({error!r}). Use that of save_pretrained."
         ) from error
     if symbols is not None:
         lower = bool(description["normalizer"]["lowercase"])

@@ -270,7 +270,6 @@ GLUE_SCHEMAS = {
 
 UNDECIDED = "-"
 """Label of rows on which annotators did not agree, as in SNLI and MultiNLI."""
-HEADER = "index\tprediction\n"
 
 
 def write_submission(split: ClassificationSplit, predictions: AnyArray, path: Path) -> None:
@@ -291,8 +290,7 @@ def submission_file(split: ClassificationSplit) -> str:
     if split.name not in known:
         raise ToolkitError(
             f"a submission must be of a test split of GLUE, but is of {split.name!r} of "
-            f"{split.labels.task}, which has {', '.join(known) or 'none'}. Write to a .tsv file "
-            f"instead."
+            f"{split.labels.task}, which has {', '.join(known) or 'none'}. Write to a .tsv file."
         )
     genres = {"test": "-m", "test_mismatched": "-mm"}[split.name] * (len(known) > 1)
     return f"{split.labels.task}{genres}.tsv"
@@ -314,4 +312,4 @@ def format_submission(split: ClassificationSplit, predictions: AnyArray) -> str:
     else:
         answers = [labels.classes[answer] for answer in predictions[order]]
     rows = zip(split.index[order].tolist(), answers, strict=True)
-    return HEADER + "".join(f"{index}\t{answer}\n" for index, answer in rows)
+    return "index\tprediction\n" + "".join(f"{index}\t{answer}\n" for index, answer in rows)
