@@ -30,7 +30,7 @@ from toolkit.optim.update import Precision, resolve_precision
 from toolkit.reporting.console import Output, Progress
 from toolkit.reporting.runs import list_measures, main_value, read_log
 from toolkit.reporting.tables import Cell, Table
-from toolkit.tasks.build import load_checkpoint
+from toolkit.tasks.build import load_with_task
 from toolkit.tasks.examples import SHAPE_MULTIPLE, SplitSource
 from toolkit.tasks.learner import Learner
 from toolkit.tasks.predictions import Results
@@ -110,7 +110,7 @@ def evaluate_checkpoint(
 ) -> tuple[dict[str, Metrics], Results[Any, Any] | None]:
     """Metrics of a checkpoint on every split, and its predictions on the last one."""
     path = evaluation.path
-    learner = load_checkpoint(path, weights=config.weights, task=evaluation.task).to(world.device)
+    learner = load_with_task(Path(path), evaluation.task, weights=config.weights).to(world.device)
     corpora = Corpora.open(*config.dirs, languages=learner.tokenizer.language_pair)
     data = corpora.all.tokenizer
     check_data_matches_checkpoint(data, str(corpora.path), learner.tokenizer, path)

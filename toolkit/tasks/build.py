@@ -100,16 +100,18 @@ def build_learner(arch: ComponentConfig, task: ComponentConfig, sizes: Sizes) ->
     return learner
 
 
-def load_checkpoint(
-    path: str | Path, *, weights: str = "auto", task: ComponentConfig | None = None
-) -> Learner:
+def load_checkpoint(path: str | Path, *, weights: str = "auto") -> Learner:
     """The learner of a checkpoint, or of a save folder's best one, in evaluation mode.
 
     It has its tokenizer; no data folder is needed. `weights` is auto, trained or average: auto is
-    the moving average if the run has one, as in its validation. `task` replaces options of the
-    run's task on which no weights depend.
+    the moving average if the run has one, as in its validation.
     """
-    folder = find_checkpoint(Path(path))
+    return load_with_task(Path(path), None, weights=weights)
+
+
+def load_with_task(path: Path, task: ComponentConfig | None, *, weights: str = "auto") -> Learner:
+    """`load_checkpoint` with other options of the run's task, on which no weights depend."""
+    folder = find_checkpoint(path)
     run, sizes = read_config(folder)
     run = replace(run, task=task or run.task)
     learner = build_learner(run.arch, run.task, sizes)
