@@ -1,13 +1,15 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from tests.helpers.data_folders import opening_error
 from tests.helpers.fairseq_files import write_folder
 from tests.helpers.signed_files import sign_json
 from toolkit.common.errors import ToolkitError
-from toolkit.data.storage.data_folder import Corpora, DataFolder
+from toolkit.data.storage.column_files import Column
+from toolkit.data.storage.data_folder import Corpora, DataFolder, MemoryPart
 
 from .conftest import TEXT
 
@@ -128,3 +130,11 @@ def test_a_damaged_or_missing_tokenizer_file_is_named(folder, name):
     (folder / name).unlink()
     with pytest.raises(FileNotFoundError, match=name):
         DataFolder.open(folder)
+
+
+def test_any_range_of_a_column_is_read_across_its_parts():
+    values, lengths = np.arange(10, dtype="<u2"), [np.array([2, 1]), np.array([]), np.array([4, 3])]
+    parts = [MemoryPart(values[:3], lengths[0]), MemoryPart(values[3:3], lengths[1])]
+    column = Column("tokens", [*parts, MemoryPart(values[3:], lengths[2])])
+    ranges = [(low, high) for low in range(11) for high in range(low, 11)]
+    assert all(column.read(*it).tolist() == list(range(*it)) for it in ranges)
