@@ -4,14 +4,16 @@ import contextlib
 import gzip
 import json
 import math
+from typing import NamedTuple
 
 import pytest
 
 from toolkit.cli.generate import main
 from toolkit.commands.generate import generate_outputs
-from toolkit.commands.text_io import open_input, read_requests
+from toolkit.commands.text_io import InputRecord, open_answers, open_input, read_requests
 from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import TranslateConfig
+from toolkit.data.formats.tagging.treebanks import ConlluOptions
 from toolkit.distributed import World
 from toolkit.generation.generate import GenerationRequest
 from toolkit.generation.output import GeneratedText, GenerationOutput
@@ -85,6 +87,29 @@ def test_read_requests_broadcasts_lines_of_the_first_rank():
     assert list(read_requests(iter(lines), Echo(), Broadcast(size=2), 2)) == expected
     assert [item.number for item in expected] == [1, 2, 3, 4]
     assert expected[2].note == "not UTF-8 at byte 2"
+
+
+class Label(NamedTuple):
+    label: str
+    probability: float
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("csv", 'label,n,predicted_label,probability\n"x,""y",,a,0.2500\nz,3,,\n'),
+        ("tsv", 'label\tn\tpredicted_label\tprobability\nx,"y\t\ta\t0.2500\nz\t3\t\t\n'),
+        ("text", "a\t0.2500\n\t\n"),
+    ],
+)
+def test_answers_as_a_table_keep_the_columns_of_the_input(tmp_path, kind, expected):
+    good = InputRecord(1, values={"label": 'x,"y', "n": None}), Label("a", 0.25)
+    malformed = InputRecord(2, problem="no label", values={"label": "z", "n": 3}), None
+    path, columns = tmp_path / "out", Label._fields
+    with open_answers(kind, str(path), columns, ConlluOptions("upos"), b"{}") as write:
+        write([good])
+        write([malformed])
+    assert path.read_bytes().decode() == expected
 
 
 def files(tmp_path, *contents):
