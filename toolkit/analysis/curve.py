@@ -273,7 +273,8 @@ def choose_subsets(
     groups: Mapping[str, Sequence[LoggedRun]], c: CurveConfig, metric: str
 ) -> list[list[str]]:
     """The subsets of each panel of a metric: those selected, or of results on completions; else
-    valid, and train too for a single configuration."""
+    valid, and train too for a single configuration.
+    """
     records = [it for group in groups.values() for run in group for it in run.records]
     measured = [it["subset"] for it in records if it.get("part_of") == "" and metric in it]
     if c.subset or measured:

@@ -227,7 +227,8 @@ def join_words(
 
 def select_words(sentences: WordSentences, rate: float, noise: HashNoise) -> BoolArray:
     """The tokens of max(1, round(rate W)) of the W words of each sentence, all subsets equally
-    likely, B x S."""
+    likely, B x S.
+    """
     counts = sentences.words.max(1) + 1
     numbers = np.arange(max(1, int(counts.max())))
     keys = np.where(numbers < counts[:, None], noise.grid(SELECT, len(numbers)), 2.0)

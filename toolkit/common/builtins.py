@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 class Builtin(NamedTuple):
     """Module and one-line summary of a built-in component, and the names listed with it, among
-    which are its sizes."""
+    which are its sizes.
+    """
 
     module: str
     summary: str

@@ -59,7 +59,8 @@ def preprocess(config: PreprocessConfig) -> None:
 @contextmanager
 def create_output_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
     """A temporary folder next to `path`, or to the target of a link, that takes its name when the
-    block ends without error."""
+    block ends without error.
+    """
     with suppress(OSError, RuntimeError):  # links that form a cycle
         path = path.resolve() if path.is_symlink() else path
     if path.name in ("", "..") or path.is_symlink() or os.path.ismount(path):

@@ -66,7 +66,8 @@ def name_columns(fields: Fields, columns: Mapping[str, str]) -> tuple[InputField
 
 def read_item(fields: Fields, item: object) -> ItemValues:
     """The values of an item: text, a sequence in the order of the fields, or a mapping. Raises a
-    ToolkitError if a field is missing or of another type."""
+    ToolkitError if a field is missing or of another type.
+    """
     if isinstance(item, Mapping):
         return read_record(fields, item)
     [first, *others] = [field for field in fields if field.required]
@@ -126,7 +127,8 @@ def check_names(fields: Fields, names: Collection[str], options: str = "--text-c
 
 def find_names(field: InputField, names: Container[str]) -> list[str]:
     """The name among `names` that a field has, empty without one. Of `options` also option0,
-    option1, ... or option1, ...; of a template, the columns that it names."""
+    option1, ... or option1, ...; of a template, the columns that it names.
+    """
     for name in field.candidates:
         if name in names:
             return [name]

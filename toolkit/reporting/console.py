@@ -50,7 +50,8 @@ LINE_SECONDS, RUN_LINE_SECONDS = 5.0, 10.0
 
 def longest_silence(seconds: float, least: float) -> float:
     """Seconds without a line that bring about one: 1 % of the time so far, so that days of work
-    write hundreds of lines and not thousands, but at first `least`."""
+    write hundreds of lines and not thousands, but at first `least`.
+    """
     return max(least, seconds / 100)
 
 

@@ -243,7 +243,8 @@ def parse_records(
     problems: list[Problem],
 ) -> Iterator[Row]:
     """Numbered records, parsed. Malformed ones, and those for which `parse` raises ValueError,
-    become problems; its ToolkitErrors are about the whole file."""
+    become problems; its ToolkitErrors are about the whole file.
+    """
     for number, record in numbered:
         try:
             if record.problem:
@@ -265,7 +266,8 @@ def list_first(split: str, handled: str, problems: Sequence[object]) -> Iterator
 
 def check_malformed(problems: Sequence[Problem], on_malformed: str, *, labeled: bool) -> None:
     """Raise for malformed rows or questions of a file, unless they may be left out. Without labels
-    they may not, because predictions must be complete."""
+    they may not, because predictions must be complete.
+    """
     dropped = [problem for problem in problems if not problem.kept]
     found: Sequence[Problem] = dropped
     advice = "Correct it."

@@ -177,7 +177,8 @@ def limit_pairs(
     block: LineBlock, encoded: EncodedPairs, options: ParallelFormatConfig, keep_empty: bool
 ) -> tuple[TokenTexts, TokenTexts, BoolArray, dict[str, int]]:
     """Both sides within the limit, whether each line stays, and counts. With `keep_empty`, pairs
-    without text on a side stay, so that lines keep their numbers."""
+    without text on a side stay, so that lines keep their numbers.
+    """
     lengths = np.stack([side.lengths for side in encoded])
     filled: BoolArray = np.logical_or(lengths.min(0) > 0, keep_empty)
     max_tokens = options.max_item_tokens or int(lengths.max(initial=0))

@@ -175,7 +175,8 @@ def option_values(config: Any) -> tuple[object, ...]:
 
 def _to_buckets(lengths: IntArray, *, exact: bool) -> tuple[npt.NDArray[np.uint16], IntArray]:
     """Each example's bucket, a sixteenth of a doubling wide, or with `exact` a single length; and
-    each bucket's longest length."""
+    each bucket's longest length.
+    """
     counts = np.bincount(lengths)
     present = np.flatnonzero(counts)
     scale = np.floor(np.log2(np.maximum(present, 1)) * BUCKETS_PER_DOUBLING)

@@ -260,7 +260,8 @@ def format_ids(ids: IntArray, name: str) -> str:
 
 class BatchLoader(BatchPrefetcher[Batch]):
     """This rank's micro-batches. Those of an epoch are the same on every rank and for any number of
-    workers. With equal `ranks` x update_freq, so are the updates."""
+    workers. With equal `ranks` x update_freq, so are the updates.
+    """
 
     def __init__(
         self,
@@ -350,7 +351,8 @@ class BatchLoader(BatchPrefetcher[Batch]):
 
     def evaluation(self) -> Iterator[Batch]:
         """This rank's batches of a pass that sees every example once over all ranks. All ranks get
-        equally many batches; those without examples have weight zero."""
+        equally many batches; those without examples have weight zero.
+        """
         plan = self._planner.in_order()
         yield from self.prefetch(self._requests(plan, 0, len(plan), None))
 

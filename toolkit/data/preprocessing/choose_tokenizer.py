@@ -61,7 +61,8 @@ def choose_tokenizer_for_texts(
     config: PreprocessConfig, texts: Iterable[str], folder: Path, pool: WorkerPool
 ) -> Tokenizer:
     """The tokenizer of plain text that an option names, or one trained on these lines, whose
-    lengths their reader has checked."""
+    lengths their reader has checked.
+    """
     if config.vocabulary_option:
         return unwrap_tokenizer(choose_tokenizer(config, TrainingText((), "lines", 0), pool))
     path = folder / "text.txt"

@@ -135,7 +135,8 @@ def list_saved_files(folder: Path) -> list[Path]:
 
 def find_splits(folder: Path) -> dict[str, list[Path]]:
     """Name of each split of a dataset -> its files, such as train-00000-of-00002.parquet or
-    train.csv, or its folder; empty if there are no splits."""
+    train.csv, or its folder; empty if there are no splits.
+    """
     if (folder / "dataset_dict.json").is_file():
         return {path.name: [path] for path in folder.iterdir() if path.is_dir()}
     splits = dict[str, list[Path]]()
@@ -250,7 +251,8 @@ PARAGRAPH_CHARACTERS = 1 << 19
 
 def _paragraphs(chunks: Iterable[LineChunk], document: int, sentences: bool) -> Iterator[ItemBatch]:
     """A blank line ends a paragraph; the file is one document. Of a long paragraph only the last
-    sentence waits for the next line, or nothing if this is long."""
+    sentence waits for the next line, or nothing if this is long.
+    """
     split = split_sentences if sentences else lambda paragraph: [paragraph]
     pending: list[str] = []
     first = size = 0
@@ -285,7 +287,8 @@ def plan_parts(
     files: Sequence[Path], segment_by: str, field: str = "", *, row_is_document: bool = False
 ) -> list[list[FileChunk]]:
     """Parts of about equal size, of files in order. Large files are cut at line ends, those of rows
-    with a `field` only if each is a document."""
+    with a `field` only if each is a document.
+    """
     total = sum(estimate_bytes(whole_file(path)) for path in files)
     part_bytes = max(PART_BYTES, -(-total // MAX_PARTS))
     parts, filled, row_is_document = list[list[FileChunk]]([[]]), 0, bool(field and row_is_document)
@@ -329,7 +332,8 @@ def _cut(
 
 def _find_cut(path: Path, near: int, size: int, segment_by: str) -> tuple[int, bool]:
     """The first good cut at or after `near`, and whether a document starts there: after a blank
-    line of the next MiB, else after any line, but within paragraphs never."""
+    line of the next MiB, else after any line, but within paragraphs never.
+    """
     with path.open("rb") as file:
         while near < size:
             file.seek(near)

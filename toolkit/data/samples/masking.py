@@ -161,7 +161,8 @@ def _take_smallest(c: MaskingContext, keys: FloatArray) -> MaskedPositions:
 
 def whole_word(c: MaskingContext) -> MaskedPositions:
     """Words in random order, each whole if it fits into max(1, round(rate n)) tokens (Devlin et al.
-    2019, code of May 2019); 80/10/10 token by token."""
+    2019, code of May 2019); 80/10/10 token by token.
+    """
     candidates = c.sentences.candidates
     batch, width = candidates.shape
     words = np.cumsum(c.starts_word, 1) - 1
@@ -231,7 +232,8 @@ def span(c: MaskingContext) -> MaskedPositions:
 
 def _take_runs(c: MaskingContext, budget: IntArray, attempts: int) -> IntArray | None:
     """Positions taken in this many attempts at once, rows back to back; None if a row has too few.
-    One counts unless its anchor lies in an earlier run that counts."""
+    One counts unless its anchor lies in an earlier run that counts.
+    """
     anchors, starts, ends = _draw_runs(c, attempts)
     # earlier attempt, later attempt, sentence: the longest axis last
     anchor, start, end = (np.ascontiguousarray(edge.T) for edge in (anchors, starts, ends))
@@ -379,7 +381,8 @@ def shuffle_runs(
     rows: IntArray, positions: IntArray, run: IntArray, sizes: IntArray, noise: HashNoise
 ) -> IntArray:
     """Each run's positions in a uniformly random order other than the identity. `run` is the number
-    of each position's run, from 0; a run of one keeps its position."""
+    of each position's run, from 0; a run of one keeps its position.
+    """
     order, draw, unchanged = positions.copy(), ORDERS, sizes[run] > 1
     while unchanged.any():
         left, at = run[unchanged], positions[unchanged]

@@ -1,5 +1,6 @@
 """Samples of token columns with special tokens: texts, pairs, and pre-training samples, which are
-pairs of items or blocks of running text."""
+pairs of items or blocks of running text.
+"""
 
 from __future__ import annotations
 
@@ -192,7 +193,8 @@ def describe_truncation(full_lengths: IntArray, lengths: IntArray) -> str:
 
 class TextSamples(TokenSamples):
     """[CLS] a [SEP] or [CLS] a [SEP] b [SEP], cut at `tokens_per_sample` (the tail is lost). As in
-    Chang et al. the cut may remove the last [SEP]."""
+    Chang et al. the cut may remove the last [SEP].
+    """
 
     def __init__(
         self, column: Column, vocabulary: Vocabulary, *, sample_mode: str, tokens_per_sample: int

@@ -133,7 +133,8 @@ def count_ngrams(words: Words, at: IntArray, size: int) -> tuple[Ngrams, IntArra
 
 def rank_by_pmi(words: Words, log_p: dict[int, Ngrams], at: IntArray, size: int) -> Ngrams:
     """The n-grams that start at these words, each with the length of the shortest list with it.
-    Parts of frequent n-grams are frequent, so `log_p` has them."""
+    Parts of frequent n-grams are frequent, so `log_p` has them.
+    """
 
     def of(start: int, end: int) -> FloatArray:
         return log_p[end - start].look_up(words.hash_ngrams(at + start, end - start))

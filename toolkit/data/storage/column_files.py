@@ -213,7 +213,8 @@ def format_header(dtype: str, length: int) -> bytes:
 
 def map_npy(path: Path, dtype: str, length: int) -> AnyArray:
     """The array of a .npy file that `format_header` begins, checked by header and size, and
-    mapped."""
+    mapped.
+    """
     with open_regular(path) as file:
         header, size = file.read(HEADER_BYTES), file.seek(0, 2)
     if header != format_header(dtype, length):

@@ -138,7 +138,8 @@ class FairseqColumnPart(ColumnPart):
     @cached_property
     def index(self) -> tuple[IntArray, IntArray]:
         """Of sentences without </s> that are not left out. Sets the start of each in the .bin file,
-        its number in the .idx file, and whether it ends in </s>."""
+        its number in the .idx file, and whether it ends in </s>.
+        """
         raw_starts, lengths, self._end_in_eos = self._read_lengths()
         full = lengths > 0
         if self._other is not None:

@@ -207,7 +207,8 @@ class HuggingFaceTokenizer(LibraryTokenizer):
 
     def encode_parsing_special(self, text: str) -> list[int]:
         """As in Transformers, but a letter right after a mask continues the word with ##, and so
-        does a character."""
+        does a character.
+        """
         if self.vocabulary.mark == SPACE:
             return super().encode_parsing_special(text)
         mask, unknown = self.vocabulary.mask, self.vocabulary.unk

@@ -30,7 +30,8 @@ TokenSpan = tuple[int, int, int]
 
 def lower_without_accents(text: str) -> str:
     """NFKD without combining marks, in lower case, as ALBERT (Lan et al. 2020) and Chang et al.
-    2021 (released code) prepare uncased text."""
+    2021 (released code) prepare uncased text.
+    """
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text)
@@ -83,7 +84,8 @@ def split_long_words(item: str) -> str:
 
 class WordCache:
     """Ids of lines that are segmented word by word. Words are separated by single spaces; two
-    enclose an empty word. Each distinct word is segmented once, together with all new ones."""
+    enclose an empty word. Each distinct word is segmented once, together with all new ones.
+    """
 
     def __init__(self, segment: Callable[[list[str]], list[list[int]]]) -> None:
         self._segment = segment
@@ -131,7 +133,8 @@ def count_word_starts(
     tokens: IntArray, line_of: IntArray, lengths: IntArray, sizes: AnyArray
 ) -> UInt8:
     """The number of words that start in each token of lines, given the token where each does. Words
-    without a token count with the next one of their line, or with its last."""
+    without a token count with the next one of their line, or with its last.
+    """
     ends = np.cumsum(lengths)
     first, last = (ends - lengths)[line_of], ends[line_of] - 1
     places, filled = np.clip(tokens, first, last), last >= first
@@ -189,7 +192,8 @@ def trim_span(text: str, span: Span) -> Span:
 
 def span_mapper(text: str, lowercase: bool) -> Callable[[Span], Span]:
     """From spans in the text that a tokenizer normalizes to spans in `text`. Each character
-    decomposes on its own: only combining marks are reordered, and these are dropped."""
+    decomposes on its own: only combining marks are reordered, and these are dropped.
+    """
     if not lowercase or text.isascii():
         return lambda span: span
     letters = (len(lower_without_accents(character)) for character in text)

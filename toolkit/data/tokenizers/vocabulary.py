@@ -74,7 +74,8 @@ class Vocabulary:
 
     def display_symbol(self, symbol: str) -> str:
         """A piece that starts a word without its mark; one that continues a word after an ellipsis,
-        since -s could be a dash and an s."""
+        since -s could be a dash and an s.
+        """
         unmarked = symbol.removeprefix(self.mark)
         if symbol.startswith(self.mark) != (self.mark == WORD_REST):
             return unmarked or "(space)"

@@ -41,7 +41,8 @@ class WordLevelTokenizer(Tokenizer):
     @classmethod
     def from_file(cls, path: Path | str, *, lowercase: bool = False) -> WordLevelTokenizer:
         """fairseq's dict.txt: a line `symbol count` for each symbol after <s> <pad> </s> <unk>,
-        with `#fairseq:overwrite` if it may be repeated. <mask> is appended if it is missing."""
+        with `#fairseq:overwrite` if it may be repeated. <mask> is appended if it is missing.
+        """
         path = Path(path)
         text = read_text(path).replace("\r\n", "\n").replace("\r", "\n")
         symbols, line_of = list(FAIRSEQ_SPECIAL), dict.fromkeys(FAIRSEQ_SPECIAL, 0)

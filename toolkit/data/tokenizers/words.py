@@ -95,7 +95,8 @@ class WordBoundaries:
 
     def starts(self, tokens: IntArray) -> BoolArray:
         """Whether a word starts at each token, along the last axis; never at special tokens.
-        Callers know where the first word of a text is, which some tokenizers do not mark."""
+        Callers know where the first word of a text is, which some tokenizers do not mark.
+        """
         first, last = self._first[tokens], self._last[tokens]
         if len(self._unmarked):
             continues = self._unfinished[tokens[..., :-1]]
@@ -121,7 +122,8 @@ FIRST_BYTES = 0xC0  # the first byte of a character is at least this, others are
 
 def _describe(marked: bool, data: bytes, punctuation: bool) -> tuple[int, int, int, int]:
     """What a token begins with and ends in, the words within, and a byte that is part of a letter:
-    the first one, if it continues a character or is alone."""
+    the first one, if it continues a character or is alone.
+    """
     text, continues = _decode(data.lstrip(CONTINUATION), punctuation), data[:1] in CONTINUATION
     if text.isspace() or (marked and not data):
         return STARTS, STARTS, 0, 0
@@ -140,7 +142,8 @@ CONTINUATION = bytes(range(0x80, FIRST_BYTES))
 
 def _decode(data: bytes, punctuation: bool) -> str:
     """The characters; for one whose end is missing, one of those possible, usually a letter. With
-    `punctuation`, an ideograph, which is a word, stands for each punctuation mark."""
+    `punctuation`, an ideograph, which is a word, stands for each punctuation mark.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text, rest = decoder.decode(data), decoder.getstate()[0]
     if rest:

@@ -122,7 +122,8 @@ class ClassificationFormat(Format[list[LabeledTable], ClassificationTokenizer]):
 
     def choose_labels(self, training: Sequence[LabeledTable]) -> Labels:
         """The schema's classes, or those of the training data. A given tokenizer with the same
-        ones, or without training data, decides, so that its model fits."""
+        ones, or without training data, decides, so that its model fits.
+        """
         schema, classes = self.schema, list(self.schema.classes)
         if not schema.is_regression:
             if not classes:
@@ -342,7 +343,8 @@ def read_tsv(path: Path, task: TableSchema, max_line_bytes: int) -> LabeledTable
 
 def leave_out_undecided(tables: Sequence[LabeledTable], task: TableSchema) -> list[LabeledTable]:
     """The tables without rows that have no agreed label, which become problems. Among own labels, -
-    may also be a class: if there is a +, or one other class only."""
+    may also be a class: if there is a +, or one other class only.
+    """
     others = {row.label for table in tables for row in table.rows} - {UNDECIDED}
     if task.is_regression or not (task.classes or (len(others) > 1 and "+" not in others)):
         return list(tables)

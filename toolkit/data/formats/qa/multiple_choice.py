@@ -62,7 +62,8 @@ LISTS = ("questions", "options", "answers")
 
 def read_race(path: Path, max_bytes: int, *, answers_required: bool) -> QuestionSource:
     """The passages of a file, or of all .txt (else .json) files in a folder and its subfolders,
-    without questions that have another number of options than most."""
+    without questions that have another number of options than most.
+    """
     files, skipped = list_passage_files(path)
     problems, passages = list[Problem](), list[Passage]()
     read = [read_passage(file, max_bytes, answers_required, problems) for file in files]

@@ -59,7 +59,8 @@ def read_squad(
     path: Path, max_bytes: int, *, evaluated: bool, answers_required: bool
 ) -> QuestionSource:
     """All well-formed questions; the others are problems. Questions that are only evaluated
-    (validation, test) may have wrong offsets: the official metrics compare texts."""
+    (validation, test) may have wrong offsets: the official metrics compare texts.
+    """
     if isinstance(content := read_json_text(path), Problem):
         raise ToolkitError(f"{content} Copy it again.")
     articles = content.get("data") if isinstance(content, dict) else None
@@ -168,7 +169,8 @@ class SquadReader:
 
     def parse_answer(self, value: object, context: str, where: str) -> Answer:
         """An answer, whose offset may be wrong if it is only evaluated. Offsets that are wrong by
-        one or two characters, and spaces around the text, are corrected."""
+        one or two characters, and spaces around the text, are corrected.
+        """
         text, start = get_fields(value, "text", "answer_start")
         if not isinstance(text, str) or not isinstance(start, int):
             raise ValueError(

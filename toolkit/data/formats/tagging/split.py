@@ -156,7 +156,8 @@ def write_predictions(
     split: TaggedSplit, tags: Sequence[str], path: Path, *, for_conlleval: bool = False
 ) -> None:
     """Write one file to `path`, or several under their own names to the folder `path`. With
-    `for_conlleval`, files of columns get the predicted tags as an additional column."""
+    `for_conlleval`, files of columns get the predicted tags as an additional column.
+    """
     files = render_files(split, tags, for_conlleval=for_conlleval)
     names = [name for name, _ in files]
     if len(files) > 1 and len(set(names)) < len(names):

@@ -207,7 +207,8 @@ def build_tables(
     column: str,
 ) -> LabelTables:
     """Learn from the training data; with --vocabulary-from all, labels and words of all splits.
-    They are sorted by frequency, and equally frequent ones are in the text's order."""
+    They are sorted by frequency, and equally frequent ones are in the text's order.
+    """
     if "train" not in splits:
         raise ToolkitError(
             "no training data to learn labels and words from. Give --trainpref, or with "
