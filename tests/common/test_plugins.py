@@ -80,6 +80,12 @@ def test_error_in_a_plugin_is_one_line_with_its_place(folder, file, text, place,
     assert load_folder(str(folder)) in plugins.list_loaded()
 
 
+def test_old_names_of_the_toolkit_are_answered_with_the_new_ones(folder):
+    (folder / "old.py").write_text("from toolkit.tasks.predictor import Predictor")
+    with pytest.raises(ToolkitError, match=r" is now .?toolkit\.tasks\.predictions"):
+        load_folder(str(folder))
+
+
 def test_check_loaded_names_a_missing_plugin_and_its_option():
     needed = [{"name": "mine", "sha256": "0"}]
     expected = "run/x requires the plugin 'mine', which is not loaded. Pass its folder with --user"

@@ -81,14 +81,34 @@ def load_folder(folder: str) -> Plugin:
     return _loaded[module]
 
 
+MOVED = {
+    "toolkit.tasks.predictor": "toolkit.tasks.predictions",
+    "toolkit.tasks.token_metrics": "toolkit.tasks.task",
+    "toolkit.tasks.encoder_factory": "toolkit.tasks.task",
+    "toolkit.tasks.pretraining.masked_examples": "toolkit.tasks.pretraining.mlm",
+    "toolkit.tasks.pretraining.masking_config": "toolkit.tasks.pretraining.mlm",
+    "ItemBatches": "toolkit.tasks.predictions.Results",
+    "PredictionCollector": "toolkit.tasks.predictions.Results",
+    "MaskedBatch": "toolkit.tasks.examples.TargetBatch",
+    "TextTask": "toolkit.tasks.task.Task with encode_items = encode_texts",
+}
+"""Name that plugins may import -> what it is now."""
+
+
 @contextmanager
 def explain_errors(folder: Path) -> Iterator[None]:
-    """Turn an error in a plugin into one line with its file and line."""
+    """Turn an error in a plugin into one line: its file and line, or the new name of an import."""
     try:
         yield
     except ToolkitError:
         raise
     except Exception as error:
+        for old, new in MOVED.items():
+            if isinstance(error, ImportError) and repr(old) in str(error):
+                raise ToolkitError(
+                    f"{folder} imports {old}, which is now {new}. Change the plugin, as "
+                    f"docs/guides/extending.md describes."
+                ) from error
         places = [(it.filename, it.lineno) for it in traceback.extract_tb(error.__traceback__)]
         if isinstance(error, SyntaxError):
             places.append((error.filename or "", error.lineno))

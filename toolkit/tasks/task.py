@@ -112,6 +112,14 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
         super().__init__()
         self.config = config
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "collector" in vars(cls):
+            raise ToolkitError(
+                f"{cls.__name__}.collector is now `results_class`, a class of results "
+                f"(toolkit.tasks.predictions.Results), or `results(examples)`. Rename it."
+            )
+
     @classmethod
     def examples(cls, config: C, source: SplitSource) -> E:
         """The examples of one split."""
