@@ -1,4 +1,6 @@
 import os
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -6,6 +8,7 @@ import torch
 
 from toolkit.checkpoints.save_folder import CheckpointSaveError, SaveFolder, write_manifest
 from toolkit.common import json_files
+from toolkit.common.errors import ToolkitError
 from toolkit.config.sections import CheckpointConfig
 from toolkit.optim.update import Update
 from toolkit.training.callbacks.checkpointing import Checkpointer, find_superfluous, require_state
@@ -171,6 +174,16 @@ def test_checkpoint_has_all_files_to_resume_and_to_use_it(config, tmp_path):
     assert saved["run"]["optimizer"]["lr"] == 0.01 and saved["plugins"] == []
     progress = TrainingProgress(update=3, epoch=1, consumed=3, words=289)
     assert require_state(folder).progress == progress
+
+
+@pytest.mark.parametrize("keys", ["data order", "callbacks validation best metric"])
+def test_state_of_a_checkpoint_that_lacks_a_field_is_an_error_in_one_line(trained, keys):
+    path, (*outer, last) = trained / "checkpoint_last" / "state.json", keys.split()
+    state = json_files.loads(path.read_text())
+    del reduce(getitem, outer, state)[last]
+    path.write_text(json_files.dumps(state))
+    with pytest.raises(ToolkitError, match=rf"state\.json: .*missing required field {last}"):
+        require_state(path.parent)
 
 
 @pytest.fixture

@@ -60,8 +60,7 @@ def find_superfluous(
 
     The best ones are among those that were validated on these examples.
     """
-    ends: list[Path] = []
-    others: list[Path] = []
+    ends, others = list[Path](), list[Path]()
     for folder in folders:
         reasons = read_save_reasons(folder)
         if reasons is not None and WORDS not in reasons:
@@ -95,9 +94,11 @@ def read_metric(folder: Path, metric: str, examples: str | None = None) -> float
     except ToolkitError:
         return None
     validation = state.validation if state else None
-    if validation is None or validation["validated_at"] != parse_update(folder):
-        return None
-    if examples not in (None, validation["examples"]):
+    if (
+        validation is None
+        or validation["validated_at"] != parse_update(folder)
+        or (examples not in (None, validation["examples"]))
+    ):
         return None
     first: Metrics = next(iter(validation["latest"].values()), {})
     value = first.get(metric, math.nan)
@@ -285,7 +286,13 @@ class SavedState:
         return None if state is None else convert_fields(state, VALIDATION_STATE)
 
     def __post_init__(self) -> None:
-        _ = self.validation
+        best = (self.validation or {}).get("best")
+        parts: Sequence[tuple[object, JsonObject]] = (
+            (best, {"metric": str, "value": float, "update": Count}),
+            (self.loss_scale, {"scale": float, "good": float}),
+            (self.data, {"examples": str, "order": str}),
+        )
+        _ = [convert_fields(value, kinds) for value, kinds in parts if value is not None]
 
 
 def require_state(folder: Path) -> SavedState:
