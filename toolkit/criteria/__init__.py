@@ -27,7 +27,8 @@ class MaskedClasses(Classes):
 
 class ProjectedClasses(NamedTuple):
     """N predictions over C classes whose logits, states @ table.T + bias, N x C numbers, are not
-    stored."""
+    stored.
+    """
 
     states: Float[Tensor, "N E"]
     table: Float[Tensor, "C E"]

@@ -187,7 +187,8 @@ def compute_chunk_logits(
 class _ProjectedCrossEntropy(torch.autograd.Function):
     """The same of logits that are not stored: the gradients are computed with the loss, from the
     logits of the same chunk (as Liger Kernel, Hsu et al. 2024). Products are in autocast's
-    precision, everything else in fp32 at least."""
+    precision, everything else in fp32 at least.
+    """
 
     @staticmethod
     def forward(ctx, states, table, bias, targets, cap, smoothing, z):  # type: ignore[no-untyped-def]

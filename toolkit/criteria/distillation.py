@@ -34,7 +34,8 @@ class DistillationConfig(CrossEntropyConfig):
 class Distillation(CrossEntropy):
     """(1 - w) CE + w t^2 sum_n KL(softmax(u_n / t) || softmax(z_n / t)), with the mean u of the
     logits of all teachers (Hinton et al. 2015, section 2; several as in BabyLlama, Timiryasov and
-    Tastet 2023). CE is `CrossEntropy`, alone without gradients. Teachers have no dropout."""
+    Tastet 2023). CE is `CrossEntropy`, alone without gradients. Teachers have no dropout.
+    """
 
     takes_projections, allows_cuda_graphs = False, False
 
@@ -101,7 +102,8 @@ class RDropConfig(CrossEntropyConfig):
 @register_criterion("r_drop", RDropConfig())
 class RDrop(CrossEntropy):
     """1/2 (CE_1 + CE_2 + a/2 sum_n (KL(p_1n || p_2n) + KL(p_2n || p_1n))) of two passes with other
-    dropout (R-Drop, Liang et al. 2021, eq. 4, halved); `CrossEntropy` of one without gradients."""
+    dropout (R-Drop, Liang et al. 2021, eq. 4, halved); `CrossEntropy` of one without gradients.
+    """
 
     takes_projections, allows_cuda_graphs = False, False
 

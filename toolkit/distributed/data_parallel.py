@@ -137,7 +137,8 @@ def reshard_without_grad(learner: nn.Module, inputs: object, outputs: object) ->
 
 def wrap_data_parallel(learner: nn.Module, world: World) -> nn.Module:
     """The learner in DDP if there are several ranks and it is not sharded; not only the encoder:
-    the gradients of the task's heads are averaged too."""
+    the gradients of the task's heads are averaged too.
+    """
     if world.size == 1 or is_sharded(learner):
         return learner
     known = inspect.signature(DistributedDataParallel.__init__).parameters

@@ -63,7 +63,8 @@ POLL_SECONDS = 0.02
 
 def name_launch(store: Store, size: int, timeout: timedelta) -> str:
     """Rank 0: a new name, given to every rank that asks until all have confirmed it. They ask under
-    random numbers, so that answers to earlier ranks do not matter."""
+    random numbers, so that answers to earlier ranks do not matter.
+    """
     name, missing = uuid4().hex, set(range(1, size))
     deadline = time.monotonic() + timeout.total_seconds()
     while missing:

@@ -122,7 +122,8 @@ def select_device(name: str, local_rank: int = 0) -> torch.device:
 def configure_backend(device: torch.device) -> None:
     """Process-wide settings of the device's backend: without cuDNN's attention, which makes a plan
     for each new shape, and with deterministic convolutions. What an untested accelerator does not
-    implement runs on the CPU, with a warning of torch."""
+    implement runs on the CPU, with a warning of torch.
+    """
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.backends.cuda.enable_cudnn_sdp(False)
@@ -136,7 +137,8 @@ def configure_backend(device: torch.device) -> None:
 
 def set_tf32(enabled: bool) -> None:
     """Whether CUDA rounds the operands of fp32 products and convolutions to TF32's 10 bits; torch's
-    default rounds those of convolutions only."""
+    default rounds those of convolutions only.
+    """
     mode = "tf32" if enabled else "ieee"
     torch.backends.cuda.matmul.fp32_precision = mode
     torch.backends.cudnn.conv.fp32_precision = mode  # type: ignore[attr-defined]
@@ -152,7 +154,8 @@ def gpu_name(device: torch.device) -> str:
 
 def seed_rng(seed: int, device: torch.device) -> None:
     """Seed the default generators that a learner on this device draws from. torch.manual_seed takes
-    a stack trace for every device type, which costs more than the rest of an update's overhead."""
+    a stack trace for every device type, which costs more than the rest of an update's overhead.
+    """
     torch.default_generator.manual_seed(seed)
     if device.type != "cpu":
         torch.get_device_module(device).manual_seed(seed)

@@ -32,7 +32,8 @@ def generate(
     c: SearchConfig,
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each sentence, best first; several models form an ensemble. `inputs` are
-    the sources, None for language models."""
+    the sources, None for language models.
+    """
     scorers: list[StepScorer] = [
         PrefixScorer(model.next_scores)
         if isinstance(model, CausalReader)

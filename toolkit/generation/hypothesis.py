@@ -25,7 +25,8 @@ class SpecialTokens(NamedTuple):
     @staticmethod
     def from_vocabulary(vocabulary: Vocabulary) -> SpecialTokens:
         """[SEP] is the end symbol; padding, [CLS] and [MASK] are forbidden if they are
-        different tokens."""
+        different tokens.
+        """
         never = {vocabulary.pad, vocabulary.cls, vocabulary.mask} - {vocabulary.sep}
         return SpecialTokens(vocabulary.sep, tuple(sorted(never)))
 

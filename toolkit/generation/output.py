@@ -94,7 +94,8 @@ class GenerationOutput(NamedTuple):
 
     def to_tsv(self, *, scores: bool) -> str:
         """One line per hypothesis: number and score if `scores`, text, alignment; without one a
-        line that is empty but for the number."""
+        line that is empty but for the number.
+        """
         rows = []
         hypotheses: Sequence[GeneratedText | None] = self.hypotheses or [None]
         for text in hypotheses:
@@ -106,7 +107,8 @@ class GenerationOutput(NamedTuple):
 
     def to_fairseq(self) -> str:
         """fairseq's lines: S source, T reference, H score and hypothesis, P log-probabilities,
-        A alignment, # note. Each letter is followed by the line number."""
+        A alignment, # note. Each letter is followed by the line number.
+        """
         n = self.number
         rows = [f"S-{n}\t{to_single_line(self.source)}"]
         rows += [] if self.reference is None else [f"T-{n}\t{to_single_line(self.reference)}"]

@@ -130,7 +130,8 @@ def score_references(
     lenpen: float,
 ) -> list[Hypothesis]:
     """log p of each reference, token by token, end symbol included; several models form an
-    ensemble. `inputs` are the sources, None for language models."""
+    ensemble. `inputs` are the sources, None for language models.
+    """
     device = models[0].token_embedding.weight.device
     rows = pad_with_eos(references, eos, max(map(len, references)) + 2).to(device)
     lengths = np.array([len(tokens) + 1 for tokens in references])

@@ -61,7 +61,8 @@ def search_candidates(
     """Beam search; with several groups, each avoids tokens that the previous ones chose here:
     argmax of log p(token) - strength x (hypotheses of previous groups with it) (Vijayakumar et al.
     2018, section 4, Hamming). At the first token W and K are 1, then W is G K; a group keeps
-    `size`."""
+    `size`.
+    """
     groups, hypotheses = totals.shape[1:]
     if groups == 1:
         return best_continuations(scores, totals[:, 0], 2 * size)

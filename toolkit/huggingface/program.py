@@ -201,7 +201,8 @@ def example_inputs(
     model: ToolkitPreTrainedModel, shape: Shape, rows: int, seed: int = 0
 ) -> dict[str, Int[Tensor, ...]]:
     """Random tokens by the names of the inputs; a single row is one token, of others the last is
-    half padding."""
+    half padding.
+    """
     random = torch.Generator().manual_seed(seed)
     length, limit = LENGTH + rows if rows > 1 else 1, model.encoder.max_positions
     if limit is not None:

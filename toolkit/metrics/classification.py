@@ -42,7 +42,8 @@ def f1(labels: Numbers, predictions: Numbers, positive: int = 1) -> float:
 def matthews(labels: Numbers, predictions: Numbers) -> float:
     """(c s - sum_k t_k p_k) / sqrt((s^2 - sum p_k^2)(s^2 - sum t_k^2)) (Gorodkin 2004): c of s are
     correct, t_k items have class k, p_k are predicted as k. With two classes it is Matthews'
-    coefficient (1975); 0 if all labels, or all predictions, are of one class."""
+    coefficient (1975); 0 if all labels, or all predictions, are of one class.
+    """
     if not len(labels):
         return nan
     classes = int(max(labels.max(), predictions.max())) + 1
@@ -247,7 +248,8 @@ def choose(
 ) -> tuple[FloatArray, BoolArray]:
     """What the right one of the options, N x K, gets, and whether it shares the highest score: 1 if
     its score is the highest, and 1/n if n options have it, up to the tolerance; with `first`, the
-    first of these is chosen."""
+    first of these is chosen.
+    """
     best = scores >= scores.max(1, keepdims=True) - tolerance[:, None]
     rows = np.arange(len(scores))
     is_best, count = best[rows, answers], best.sum(1)
@@ -259,7 +261,8 @@ def stratified_error(results: FloatArray, strata: IntArray) -> float:
     """The standard error sqrt(sum_k n_k var_k) / N of the mean of all results, var_k the variance
     within paradigm k: paradigms are strata (Cochran 1977, section 5.3), whose differences are no
     sampling error. It is the deviation of means of bootstrap samples within paradigms, without
-    their noise."""
+    their noise.
+    """
     within = 0.0
     for stratum in np.unique(strata):
         part = results[strata == stratum]

@@ -108,7 +108,8 @@ def exact_match(prediction: str, reference: str) -> float:
 
 def word_f1(prediction: str, reference: str, *, none_allowed: bool) -> float:
     """2 p r / (p + r) with precision p and recall r over the words; 0 if one of the two has none,
-    under SQuAD 2.0's rules 1 if neither has any."""
+    under SQuAD 2.0's rules 1 if neither has any.
+    """
     a, b = normalize_answer(prediction).split(), normalize_answer(reference).split()
     if none_allowed and not (a and b):
         return float(a == b)
@@ -123,7 +124,8 @@ def best_scores(
     prediction: str, references: Sequence[str], *, none_allowed: bool
 ) -> tuple[float, float]:
     """Maximum exact match and maximum F1 over the reference answers. Under SQuAD 2.0's rules those
-    without words are ignored; without any the correct prediction is the empty one."""
+    without words are ignored; without any the correct prediction is the empty one.
+    """
     if none_allowed:
         references = [answer for answer in references if normalize_answer(answer)] or [""]
     if not references:
@@ -139,7 +141,8 @@ def best_threshold(
 ) -> tuple[float, float]:
     """No-answer score above which to predict no answer, the lowest of equally good ones, and the
     mean score with it. `scores` are those of the predicted answers, `empty_scores` of predicting
-    none."""
+    none.
+    """
     order = np.argsort(no_answer_scores, kind="stable")
     sorted_scores = no_answer_scores[order]
     gains = np.concatenate([[0.0], np.cumsum((scores - empty_scores)[order])])

@@ -152,7 +152,8 @@ class ConvSanLayer(nn.Module):
 
 class ConvSan(LayeredEncoder):
     """concat(embeddings, layers(embeddings)) of whole words, at a fixed length. Padding is attended
-    to and convolved like words, as in the authors' code."""
+    to and convolved like words, as in the authors' code.
+    """
 
     supports_selection = True
     is_word_level = True

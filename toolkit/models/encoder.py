@@ -94,7 +94,8 @@ class EncoderConfig(ArchConfig):
     @property
     def inner_width(self) -> int:
         """Inner width of the feed-forward networks; by default 4 x width, and for a gated
-        activation 2/3 of it in multiples of 8, for as many parameters."""
+        activation 2/3 of it in multiples of 8, for as many parameters.
+        """
         default = 8 * round(self.width / 3) if self.activation in GATED else 4 * self.width
         return self.feed_forward_width or default
 

@@ -56,7 +56,8 @@ def build_token_head(encoder: EncoderModel) -> TiedHead:
 
 class PositionHead(TiedHead):
     """Scores of all positions, tied to the position embedding without its hidden row; encoders
-    without one have a table of `positions` rows here."""
+    without one have a table of `positions` rows here.
+    """
 
     def __init__(self, encoder: EncoderModel, positions: int) -> None:
         tied, (_, columns) = encoder.position_embedding, encoder.head_columns
@@ -86,7 +87,8 @@ class DetectionHead(nn.Module):
 
 class Pooler(nn.Linear):
     """f(W x_[CLS] + b), f = tanh: the sentence representation (Devlin et al. 2019); gelu as in
-    ELECTRA and ConvBERT of Transformers. As `task.pooler` it loads those of converted models."""
+    ELECTRA and ConvBERT of Transformers. As `task.pooler` it loads those of converted models.
+    """
 
     def __init__(self, width: int, activation: Callable[[Tensor], Tensor] = torch.tanh) -> None:
         super().__init__(width, width)

@@ -218,7 +218,8 @@ class EncoderModel(nn.Module, ABC):
 
     def load_word_vectors(self, vectors: NDArray[np.float32] | None) -> None:
         """Initialize from the data folder's word vectors, [V, E] in the order of the vocabulary, if
-        it has any; encoders without such an option ignore them."""
+        it has any; encoders without such an option ignore them.
+        """
 
 
 class LayeredEncoder(EncoderModel):
@@ -229,7 +230,8 @@ class LayeredEncoder(EncoderModel):
     @abstractmethod
     def layer_states(self, inputs: Inputs) -> list[Float[Tensor, "B S D"]]:
         """States of the embeddings and of every layer, arbitrary at padding; the last are
-        `forward`'s."""
+        `forward`'s.
+        """
 
 
 RANGE = re.compile(r"(?<![^.])(\d+)-(\d+)(?![^.])")

@@ -95,7 +95,8 @@ class GptBertConfig(LtgBertConfig):
 @register_arch("gpt_bert", GptBertConfig())
 def gpt_bert(c: GptBertConfig, sizes: Sizes) -> Encoder:
     """LTG-BERT with attention W_O N(heads * gelu(W_g N(x) + b_g)), and weighted sums of all
-    sublayers (section 3, and the authors' code)."""
+    sublayers (section 3, and the authors' code).
+    """
     encoder = build_encoder(c, sizes, lambda: build_attention(c))
     for layer in prepare_layers(c, encoder):
         attention = layer.attention
@@ -109,7 +110,8 @@ def gpt_bert(c: GptBertConfig, sizes: Sizes) -> Encoder:
 def prepare_layers(c: LtgBertConfig, encoder: Encoder) -> Iterator[TransformerLayer]:
     """The layers with a norm inside their feed-forward networks, which have no biases, and with
     initial weights ~ N(0, 2 / (5 D)) within 2 sigma; those of feed-forward networks are divided by
-    sqrt(2 n) in layer n, and all biases are 0."""
+    sqrt(2 n) in layer n, and all biases are 0.
+    """
     init_weights(encoder, c.width)
     for number, layer in enumerate(encoder.layers, 1):
         assert isinstance(layer, TransformerLayer), "the encoder's are"
@@ -148,7 +150,8 @@ class HalvedLayer(TransformerLayer):
 
 class SublayerStack(LayerStack):
     """Layers whose sublayers read x_n = sum_j a_nj y_j over the input y_0 and y_j = x_{j-1} +
-    f_j(x_{j-1}), with learned a, at first 1 for j = n and 0 elsewhere."""
+    f_j(x_{j-1}), with learned a, at first 1 for j = n and 0 elsewhere.
+    """
 
     def __init__(self, layers: LayerStack) -> None:
         super().__init__(HalvedLayer(layer) for layer in layers)

@@ -74,7 +74,8 @@ def list_rows(
 
 def pack_padding(padding: Bool[Tensor, "B S"]) -> Packing | None:
     """The packing of a batch on the host, in pinned memory if the padding is; None if padding is
-    not at the ends of sentences."""
+    not at the ends of sentences.
+    """
     if not padding_is_at_ends(padding):
         return None
     real, lengths = ~padding, (~padding).sum(1)

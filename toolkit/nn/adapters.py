@@ -41,7 +41,8 @@ class LowRank(nn.Module):
 
 class Bottleneck(nn.Module):
     """y + U gelu(D y + a) + c of the output y of a sublayer, U of zeros at first (Houlsby et al.
-    2019, section 2.1)."""
+    2019, section 2.1).
+    """
 
     def __init__(self, width: int, inner: int) -> None:
         super().__init__()

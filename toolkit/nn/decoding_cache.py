@@ -16,13 +16,15 @@ INITIAL_CAPACITY = 32
 
 def to_cache_dtype(x: Tensor) -> Tensor:
     """x in the dtype of the cache: on a CPU fp32 for bf16, whose products plan every new shape and
-    copy strided operands, at several times the cost."""
+    copy strided operands, at several times the cost.
+    """
     return x.float() if x.dtype == torch.bfloat16 and x.device.type == "cpu" else x
 
 
 class KeyValueCache:
     """Keys and values of all previous positions, the first axis in memory, so that new ones are
-    written contiguously. Reordering copies moved rows only."""
+    written contiguously. Reordering copies moved rows only.
+    """
 
     def __init__(self) -> None:
         self.length = self.rows = 0

@@ -80,7 +80,8 @@ def add_parts(owner: nn.Module, shared: Collection[str], **parts: nn.Module | No
 
 def copy_shared_parts(model: nn.Module) -> list[tuple[nn.Embedding, nn.Embedding]]:
     """Replace the shared parts of all modules by copies that they own; returns the tables, each
-    with its copy."""
+    with its copy.
+    """
     tables = []
     for module in list(model.modules()):
         for name, part in list(vars(module).items()):

@@ -27,7 +27,8 @@ def init_bert_weights(module: nn.Module) -> None:
 def init_transformer_weights(module: nn.Module) -> None:
     """Linear ~ Glorot's uniform, biases 0, Embedding ~ N(0, 1 / width), as in translation models
     since Vaswani et al. 2017, who multiply the tables by sqrt(width) in the input only (section
-    3.4)."""
+    3.4).
+    """
     for part in module.modules():
         if isinstance(part, nn.Linear):
             nn.init.xavier_uniform_(part.weight)

@@ -36,7 +36,8 @@ NORM_EPS = 1e-12
 
 def build_norm(name: NormName, width: int, eps: float = NORM_EPS) -> LayerNorm | RMSNorm:
     """LayerNorm (Ba et al. 2016), without parameters if plain; or RMSNorm (Zhang & Sennrich
-    2019)."""
+    2019).
+    """
     if name == "rms":
         return RMSNorm(width, eps)
     return LayerNorm(width, eps=eps, elementwise_affine=name == "layer")
@@ -44,7 +45,8 @@ def build_norm(name: NormName, width: int, eps: float = NORM_EPS) -> LayerNorm |
 
 class Residual(nn.Module):
     """norm(x + dropout(f(x))) (Vaswani et al. 2017, section 5.4), or with `pre_norm`
-    x + dropout(f(norm(x))) (Wang et al. 2019)."""
+    x + dropout(f(norm(x))) (Wang et al. 2019).
+    """
 
     def __init__(
         self,
@@ -66,7 +68,8 @@ class Residual(nn.Module):
         y_bias: Float[Tensor, " D"] | None = None,
     ) -> Float[Tensor, "B S D"]:
         """The residual of x, given y = f(x) or f(norm(x)); `y_bias` is one that y contains, if
-        `add_norm` computes its gradient."""
+        `add_norm` computes its gradient.
+        """
         norm = self.norm
         if self.pre_norm:
             return x + self.dropout(y)
@@ -163,7 +166,8 @@ class GroupedLinear(nn.Module):
 
 class InputConvolution(nn.Module):
     """norm(y + act(dropout(conv(x)))) of the input x and the output y of a layer (DeBERTa's second
-    version, code). Padding in x is 0."""
+    version, code). Padding in x is 0.
+    """
 
     def __init__(
         self, width: int, size: int, groups: int, activation: str, dropout: float, eps: float
@@ -222,7 +226,8 @@ class LayerStack(nn.ModuleList):
     def weight_residuals(self) -> None:
         """Let layer n read x_n = sum_i softmax(a_n)_i h_i of the input h_0 and of h_i = f_i(x_i) -
         x_i, what layers with `pre_norm` add to their input, with learned a, at first 0 (Charpentier
-        and Samuel 2023, section 3; code, zero initialization). The last h is the result."""
+        and Samuel 2023, section 3; code, zero initialization). The last h is the result.
+        """
         self.replaces_residuals = True
         self.layer_weights = nn.Parameter(torch.zeros(len(self) - 1, len(self)))
 
@@ -250,7 +255,8 @@ class LayerStack(nn.ModuleList):
 
     def average(self, states: list[Any], x: Any, y: Any) -> Any:
         """The weighted sum of the states so far and of the output y of a layer that reads x, which
-        is added to them; y without weights."""
+        is added to them; y without weights.
+        """
         if self.layer_weights is None:
             return y
         states.append(y - x if self.replaces_residuals else y)
@@ -275,7 +281,8 @@ GENERATIVE_NAMES = "self_attention", "{}_residual"
 
 class TransformerLayer(nn.Module):
     """x <- LN(x + dropout(f(x))) for f = attention, cross-attention if any, feed-forward network,
-    or x <- x + dropout(f(LN(x))) with residuals of `pre_norm`."""
+    or x <- x + dropout(f(LN(x))) with residuals of `pre_norm`.
+    """
 
     attention: Attention
     after_attention: Residual

@@ -65,7 +65,8 @@ class AdamConfig(OptimizerConfig):
 @register_optimizer("adamw", AdamConfig())
 def adamw(c: AdamConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """p <- p - lr (m^ / (sqrt(v^) + eps) + decay p) (Loshchilov & Hutter 2019, algorithm 2), m and
-    v running means of g and g^2, which the hat divides by 1 - beta^t (bias correction)."""
+    v running means of g and g^2, which the hat divides by 1 - beta^t (bias correction).
+    """
     return build_adam(torch.optim.AdamW, c, build_parameter_groups(named_parameters, c))
 
 
@@ -139,7 +140,8 @@ class RmspropConfig(OptimizerConfig):
 @register_optimizer("rmsprop", RmspropConfig(lr=1e-3, weight_decay=0.0))
 def rmsprop(c: RmspropConfig, named_parameters: Iterable[NamedParameter]) -> Optimizer:
     """v <- a v + (1 - a) g^2; p <- p - lr g / (sqrt(v) + eps) (Tieleman & Hinton 2012), decay added
-    to g. Centered, the square of the running mean of g is subtracted from v (Graves 2013)."""
+    to g. Centered, the square of the running mean of g is subtracted from v (Graves 2013).
+    """
     return make_eager(torch.optim.RMSprop)(
         build_parameter_groups(named_parameters, c),
         lr=c.lr,

@@ -50,7 +50,8 @@ class ParameterBatch:
 
     def by_update_count(self, function: Callable[[Any], Any]) -> Any:
         """f(t) of each parameter, t the number of its updates, including this one; on a GPU, where
-        reading t would wait for the device, f is given a tensor of all t."""
+        reading t would wait for the device, f is given a tensor of all t.
+        """
         steps = self.state("step")
         if steps[0].device.type == "cpu":
             return [function(float(t)) for t in steps]

@@ -124,7 +124,8 @@ class MatrixMuon(ForeachOptimizer[MuonConfig]):
         self, steps: Float[Tensor, "N A B"], batch: ParameterBatch
     ) -> Float[Tensor, "N A B"]:
         """O / sqrt(v), of the norm of O; v is the running mean of the mean square of each row (Li
-        et al. 2025, algorithm 1)."""
+        et al. 2025, algorithm 1).
+        """
         parameters, squares = batch.parameters, batch.state("square")
         means = steps.square().mean(2, keepdim=True)
         local = [mean[local_rows(p)] for p, mean in zip(parameters, means, strict=True)]
@@ -145,7 +146,8 @@ def orthogonalize(
     x: Float[Tensor, "N A B"], steps: int, iteration: str = "quintic"
 ) -> Float[Tensor, "N A B"]:
     """About U V^T of each x = U S V^T: x <- a x + (b x x^T + c (x x^T)^2) x, from x / |x|, in bf16
-    where that is fast, which is precise enough (Jordan et al. 2024); else in the dtype of x."""
+    where that is fast, which is precise enough (Jordan et al. 2024); else in the dtype of x.
+    """
     if x.shape[1] > x.shape[2]:
         return orthogonalize(x.mT, steps, iteration).mT
     y = x.bfloat16() if x.is_cuda or bf16_is_fast(x.device) else x

@@ -35,14 +35,16 @@ class OptimizerConfig(Options, section="optimizer"):
 def is_exempt_from_decay(name: str) -> bool:
     """Whether a parameter has no weight decay: a bias, or a parameter of a module whose name
     contains "norm" (Chang et al. 2021, code, exempt "bias" and "LayerNorm.weight"). A list named
-    biases holds biases only."""
+    biases holds biases only.
+    """
     *owners, last = name.lower().split(".")
     return "bias" in last or any("norm" in it or it == "biases" for it in owners[-1:])
 
 
 def is_hidden_matrix(name: str, p: Parameter) -> bool:
     """Whether a parameter is the weight of a linear map inside a layer; not of an embedding or
-    head."""
+    head.
+    """
     return p.dim() == 2 and name.endswith(".weight") and LAYER.search(name) is not None
 
 

@@ -148,7 +148,8 @@ def inverse_sqrt(c: WarmupConfig, total_updates: int) -> Schedule:
 def cosine(c: CosineConfig, total_updates: int) -> Schedule:
     """n / w up to update w, then end + (1 - end) (1 + cos(pi x)) / 2 (Loshchilov & Hutter 2017,
     eq. 5), x = (n - 1 - w) / (total - w) or, with several cycles, the elapsed fraction of the
-    current one."""
+    current one.
+    """
     w = c.warmup(total_updates)
 
     def shape(n: int) -> float:
@@ -250,7 +251,8 @@ PLATEAU_STATE = {"factor": float, "best": float | None, "bad_validations": Count
 @register_lr_scheduler("plateau", PlateauConfig())
 class Plateau:
     """min(1, n / w) factor^k after k plateaus of the validation metric (fairseq's
-    reduce_lr_on_plateau; the rule is that of torch's ReduceLROnPlateau)."""
+    reduce_lr_on_plateau; the rule is that of torch's ReduceLROnPlateau).
+    """
 
     def __init__(self, c: PlateauConfig, total_updates: int) -> None:
         self.c, self.warmup = c, max(1, c.warmup(total_updates))

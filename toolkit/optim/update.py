@@ -68,7 +68,8 @@ def step_unless_skipped(
     skipped: Float[Tensor, ""],
 ) -> None:
     """Step with gradients / divisor unless skipped, in one pass by fused optimizers. Whether to
-    skip is known on the device: reading it would cost an update on a GPU."""
+    skip is known on the device: reading it would cost an update on a GPU.
+    """
     if optimizer.defaults.get("fused"):
         fused: dict[str, Tensor] = {"grad_scale": divisor, "found_inf": skipped}
         vars(optimizer).update(fused)
@@ -90,7 +91,8 @@ def step_and_restore(
     skipped: Float[Tensor, ""],
 ) -> None:
     """Step in any case, and put everything back if skipped, without asking the device. A skipped
-    step is taken with zero gradients, so that all numbers stay finite."""
+    step is taken with zero gradients, so that all numbers stay finite.
+    """
     gradients = [to_local(gradient) for gradient in collect_gradients(parameters)]
     if not gradients:
         return
@@ -154,7 +156,8 @@ def resolve_precision(name: str, device: torch.device) -> str:
 
 class LossScale:
     """Dynamic scaling of the loss (Micikevicius et al. 2018, section 3.2), on the device: halved
-    after a non-finite gradient, doubled after `interval` consecutive finite ones."""
+    after a non-finite gradient, doubled after `interval` consecutive finite ones.
+    """
 
     def __init__(self, device: torch.device, start: float = 2.0**15, interval: int = 2000) -> None:
         self.scale = torch.tensor(start, device=device)
@@ -194,7 +197,8 @@ class Precision:
     @classmethod
     def for_training(cls, name: str, c: TrainingConfig, world: World) -> Precision:
         """With `casts_together` on one GPU: ranks exchange gradients as they come, compiled layers
-        convert inside, and those that are recomputed no longer see the copies."""
+        convert inside, and those that are recomputed no longer see the copies.
+        """
         alone = world.device.type == "cuda" and world.size == 1 and c.sharding == "none"
         together = alone and not (c.compile or c.checkpoint_activations)
         return cls(name, world.device, casts_together=together)

@@ -135,7 +135,8 @@ def fill(static: Batch, batch: Batch) -> None:
 
 class GraphedPass:
     """Forward and backward over a batch at fixed addresses; adds to the gradients' buffers. The
-    batch and the loss factors are inputs."""
+    batch and the loss factors are inputs.
+    """
 
     def __init__(
         self, accumulator: GradientAccumulator, graphs: GraphSet, batch: Batch, names: list[str]
@@ -337,7 +338,8 @@ def reason_against_graphs(c: TrainingConfig, world: World) -> str:
 
 def choose_row_multiple(c: TrainingConfig, world: World) -> int:
     """Multiple of the number of selected positions, so that it seldom changes: for 4,096 tokens of
-    which 15 % are masked, 614 +- 23, it is 768 with graphs."""
+    which 15 % are masked, 614 +- 23, it is 768 with graphs.
+    """
     graphs = c.cuda_graph == "auto" and not reason_against_graphs(c, world)
     return GRAPH_ROW_MULTIPLE if graphs else SHAPE_MULTIPLE
 
@@ -346,7 +348,8 @@ def enable_cuda_graphs(
     trainer: Trainer, c: TrainingConfig, report: Report, *, filled: bool = False
 ) -> None:
     """Let a trainer use CUDA graphs if the option asks for them and the run can; its batches have
-    one shape if they are `filled`."""
+    one shape if they are `filled`.
+    """
     if c.cuda_graph == "off":
         return
     reason = reason_against_graphs(c, trainer.world)

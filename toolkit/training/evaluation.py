@@ -89,7 +89,8 @@ def evaluate_in_parts(
     evaluate: Callable[[Batch], object],
 ) -> None:
     """Evaluate a batch; after running out of memory its halves, their halves, and so on. Then
-    `evaluate` must have had no effect."""
+    `evaluate` must have had no effect.
+    """
     _, failure = run_in_memory(lambda: evaluate(batch))
     if not failure:
         return
@@ -155,7 +156,8 @@ def compute_metrics(
     sums: Mapping[str, FloatArray], coefficients: Mapping[str, float], *, with_perplexity: bool
 ) -> Metrics:
     """Ratios, perplexities and areas under ROC curves; NaN if undefined, as precision without
-    positive predictions. A split without labels has none of them."""
+    positive predictions. A split without labels has none of them.
+    """
     metrics: dict[str, float] = {}
     for key, total in sums.items():
         kind, _, name = key.partition(" ")

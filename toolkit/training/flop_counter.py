@@ -29,7 +29,8 @@ def convolution_backward_flops(
     gradient: Tensor, x: Tensor, weight: Tensor, *rest: Any, **named: object
 ) -> int:
     """The FLOPs of the forward pass, once for each required gradient of x and weight; torch's
-    formula counts a depthwise convolution as if it were a full one."""
+    formula counts a depthwise convolution as if it were a full one.
+    """
     *_, transposed, _, _, required = rest
     once = conv_flop_count(
         list(x.shape), list(weight.shape), list(gradient.shape), transposed=transposed
@@ -88,7 +89,8 @@ class FlopCounter(TorchDispatchMode):
 @contextmanager
 def attribute_flops(counter: FlopCounter, parts: Mapping[str, nn.Module]) -> Iterator[None]:
     """Attribute operations to the innermost of these modules, in the backward pass as well: tensors
-    that the forward pass saves carry the name of their module."""
+    that the forward pass saves carry the name of their module.
+    """
     outer: list[str] = []
 
     def enter(name: str, module: nn.Module, inputs: object) -> None:

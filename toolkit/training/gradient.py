@@ -231,7 +231,8 @@ T = TypeVar("T")
 
 def run_in_memory(function: Callable[[], T]) -> tuple[T | None, str]:
     """The function's result; or None and the allocator's message, if memory ran out. Then the
-    failed attempt's tensors are free, since its traceback is gone."""
+    failed attempt's tensors are free, since its traceback is gone.
+    """
     try:
         return function(), ""
     except (RuntimeError, MemoryError) as error:

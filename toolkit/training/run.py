@@ -60,7 +60,8 @@ from toolkit.training.step import AdaptiveTask, Callback, Stateful, Step, Traini
 
 def run(config: RunConfig, *, command: str = "", sinks: Sequence[Sink] = ()) -> RunResult:
     """Train, validate and save as configured, resuming from the save folder's latest checkpoint.
-    The folder records the command line, and the main rank reports to `sinks`, too."""
+    The folder records the command line, and the main rank reports to `sinks`, too.
+    """
     keep_freed_memory()
     torch.set_flush_denormal(True)  # decaying mean squares become denormal: 30 times slower
     c, folder = config.training, Path(config.checkpoint.save_dir)

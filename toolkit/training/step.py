@@ -48,7 +48,8 @@ class TrainingProgress:
         self, micro_batches: int, epoch_micro_batches: int, epoch_words: IntArray | None = None
     ) -> TrainingProgress:
         """Progress after one more update, in an epoch of `epoch_micro_batches`; `epoch_words` are
-        the words before each of them and at the end."""
+        the words before each of them and at the end.
+        """
         consumed, words = self.consumed + micro_batches, None
         if epoch_words is not None and self.words_seen is not None:
             seen = epoch_words[min(consumed, epoch_micro_batches)] - epoch_words[self.consumed]
@@ -108,7 +109,8 @@ class GradientObserver(Protocol):
 
     def on_gradients(self, scale: Tensor | float) -> None:
         """Read `p.grad`: the mean over ranks, not clipped yet, times `scale`, that of fp16, else 1.
-        It is None in an update without predictions."""
+        It is None in an update without predictions.
+        """
 
 
 @runtime_checkable

@@ -112,7 +112,8 @@ class Trainer:
 
     def wait_for_device(self) -> None:
         """Wait for a GPU's updates, in the training time, before a callback reads from it or keeps
-        it busy."""
+        it busy.
+        """
         started = perf_counter()
         synchronize(self.world.device)
         self.busy_seconds += perf_counter() - started

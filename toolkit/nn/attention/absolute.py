@@ -45,7 +45,8 @@ class Sinusoidal(Position[PositionOptions]):
 
 class PositionTable(PositionEmbedding, nn.Embedding):
     """A learned vector per position (Devlin et al. 2019); if `hidden` the last row is that of
-    hidden positions."""
+    hidden positions.
+    """
 
     max_positions: int
 
@@ -114,7 +115,8 @@ def sinusoidal_encodings(
     start: int, end: int, width: int, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "S D"]:
     """sin and cos of p / 10000^(2c/D), p = start .. end - 1 (Vaswani et al. 2017, section 3.5),
-    sines first; the paper alternates them."""
+    sines first; the paper alternates them.
+    """
     if torch.compiler.is_exporting():  # lengths are symbols
         return compute_encodings(torch.arange(start, end), width).to(device, dtype)
     if start < 0:

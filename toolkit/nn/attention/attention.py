@@ -97,7 +97,8 @@ class Attention(nn.Module):
 
 class CrossAttention(nn.Module):
     """W_O softmax(q k^T / sqrt(K)) v, q = W_q x; k, v = W_k m, W_v m of the source m, with biases
-    (Vaswani et al. 2017, section 3.2.3)."""
+    (Vaswani et al. 2017, section 3.2.3).
+    """
 
     def __init__(self, width: int, heads: int, attention_map: SoftmaxMap) -> None:
         super().__init__()
@@ -163,7 +164,8 @@ class AttentionValues(nn.Module):
 
 class DepthwiseValues(AttentionValues):
     """sum_j w_ij v_j + sum_j beta_{j-i} * v_j, beta by channel (Chang et al. 2021, eq. 7), a
-    convolution with a bias after the attention's dropout, as in the authors' code (footnote 3)."""
+    convolution with a bias after the attention's dropout, as in the authors' code (footnote 3).
+    """
 
     convolves = True
 

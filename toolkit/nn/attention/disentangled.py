@@ -47,7 +47,8 @@ class DisentangledConfig(PositionOptions):
 @register_position("deberta", DisentangledConfig())
 class Disentangled(Position[DisentangledConfig]):
     """(q_i . k_j + q_i . k^r_{i-j} + k_j . q^r_{i-j}) / sqrt(3 K) (eq. 4), with a table of offsets
-    for all layers; with one product of offsets only, the sum is divided by sqrt(2 K)."""
+    for all layers; with one product of offsets only, the sum is divided by sqrt(2 K).
+    """
 
     excludes = ("shaw", "xl", "composite")
     reason = (

@@ -80,7 +80,8 @@ def kept(method: Method) -> Method:
 
 class Offsets:
     """Offsets between the positions of a batch: one table for all sentences, or one for each,
-    computed once and shared by all layers."""
+    computed once and shared by all layers.
+    """
 
     def __init__(
         self,

@@ -82,7 +82,8 @@ class OffsetKernel(Kernel):
 
 class SharedKernel(OffsetKernel):
     """x_i . (W r_{j-i}) / sqrt(K), with vectors r shared by the layers (He et al. 2021, eq. 4), x
-    the query or the key. Only the vectors of offsets in use are projected."""
+    the query or the key. Only the vectors of offsets in use are projected.
+    """
 
     def __init__(self, heads: int, head_width: int, relative_width: int) -> None:
         super().__init__(1 / math.sqrt(head_width))

@@ -105,7 +105,8 @@ def bucket_one_hot(
     length: int, buckets: int, max_distance: int, left_only: bool, device: torch.device
 ) -> Float[Tensor, "O U"]:
     """1 at the bucket of each offset 1 - length .. length - 1, else 0: gradients of products with
-    it are summed in a fixed order."""
+    it are summed in a fixed order.
+    """
     with torch.inference_mode(False):
         offsets = torch.arange(1 - length, length)
         indices = bucket_indices(offsets, buckets, max_distance, left_only=left_only)
@@ -117,7 +118,8 @@ def bucket_indices(
 ) -> Int[Tensor, " O"]:
     """Buckets of offsets j - i (Raffel et al. 2020, section 2.1): half of them for one near offset
     each, the others logarithmic up to `max_distance`; the last takes all larger offsets. Unless
-    `left_only`, the second half of all buckets is for j > i."""
+    `left_only`, the second half of all buckets is for j > i.
+    """
     side = torch.zeros_like(offsets)
     distance = (-offsets).clamp(min=0)
     if not left_only:
@@ -158,7 +160,8 @@ class Rope(Position[LocalRotaryConfig]):
 class Rotary(ContentChange):
     """R_p q and R_p k: columns c and c + K / 2 rotated by p base^(-2c / K) (Su et al. 2021, 3.4.2),
     so that (R_i q) . (R_j k) depends on positions through j - i only. As in GPT-NeoX and ModernBERT
-    the halves of a head are paired; the paper pairs neighboring columns."""
+    the halves of a head are paired; the paper pairs neighboring columns.
+    """
 
     def __init__(self, base: float = 10_000.0, local_base: float | None = None) -> None:
         super().__init__()
@@ -205,7 +208,8 @@ class ContentBias(ContentChange):
 class SinusoidalKernel(SharedKernel):
     """(q_i + v) . (W s_{i-j}) / sqrt(K), s sinusoidal encodings of all offsets in use: terms (b)
     and (d) of the paper; (a) and (c) are the product of queries with `ContentBias`. For encoders
-    there are offsets of both signs, as in XLNet."""
+    there are offsets of both signs, as in XLNet.
+    """
 
     def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__(heads, head_width, width)

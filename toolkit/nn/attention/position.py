@@ -161,7 +161,8 @@ def check_shapes(name: str, term: Position[Any], shape: Shape, table: TableShape
 @torch.no_grad()
 def check_parts(model: nn.Module, run: Callable[[Tensor], object]) -> None:
     """Raise a ToolkitError if a kernel or a score term of a plugin has a wrong shape when the model
-    reads two sentences of three tokens."""
+    reads two sentences of three tokens.
+    """
     parts = [part for part in model.modules() if isinstance(part, Kernel | ScoreTerm)]
     own = [part for part in parts if not type(part).__module__.startswith("toolkit.")]
     hooks = [

@@ -74,7 +74,8 @@ class LinearProjections(Projections):
 
 class GatedProjection(Projections):
     """q = k = v = (W x + b) * sigmoid(W' x + b') (Wu et al. 2019, Fig. 2; GLU, Dauphin et al.
-    2017); W x + b if not `gated`."""
+    2017); W x + b if not `gated`.
+    """
 
     def __init__(self, width: int, heads: int, *, gated: bool) -> None:
         super().__init__()

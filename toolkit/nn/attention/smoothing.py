@@ -44,7 +44,8 @@ class SmoothedMap(SoftmaxMap):
 class QueryConvolution(nn.Module):
     """relu(c_f + sum_m sum_k W[m, k, f] M[i + m, k]), m = -1, 0, 1: along the queries i (Dufter et
     al. 2020, section 2.5, 1d; the ReLU is in the authors' code only). The keys are channels, so the
-    length is fixed."""
+    length is fixed.
+    """
 
     def __init__(self, heads: int, length: int) -> None:
         super().__init__()
@@ -71,7 +72,8 @@ def convolve_by_head(
 
 class PairConvolution(nn.Module):
     """relu(c + sum_m sum_n w[m, n] M[i + m, j + n]), m, n = -1, 0, 1, one filter per head, zeros
-    beyond the ends (Dufter et al. 2020, section 2.5, 2d; the ReLU is in the authors' code only)."""
+    beyond the ends (Dufter et al. 2020, section 2.5, 2d; the ReLU is in the authors' code only).
+    """
 
     def __init__(self, heads: int) -> None:
         super().__init__()

@@ -41,7 +41,8 @@ class ScoreTerm(nn.Module, ABC):
 
 class ContentChange(nn.Module, ABC):
     """Changes the values, or the queries and keys of the product q . k, of which terms and kernels
-    read those before."""
+    read those before.
+    """
 
     @abstractmethod
     def forward(self, p: AttentionInputs) -> AttentionInputs:
@@ -73,7 +74,8 @@ class QueryKeyNorm(ContentChange):
 
 class SmearedKeys(ContentChange):
     """k_i <- w k_i + (1 - w) k_{i-1}, w = sigmoid(s) of each head; the first key stays (Olsson et
-    al. 2022, "smeared keys"). Neighbors are those in the tensor: sentences must not be packed."""
+    al. 2022, "smeared keys"). Neighbors are those in the tensor: sentences must not be packed.
+    """
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -118,7 +120,8 @@ class Content(ScoreTerm):
 
     def __init__(self, head_width: int, products: int = 1) -> None:
         """With `products` of queries or keys in the scores, they are divided by sqrt(products K)
-        (He et al. 2021, section 3.1)."""
+        (He et al. 2021, section 3.1).
+        """
         super().__init__()
         self.scale = 1 / math.sqrt(products * head_width)
 

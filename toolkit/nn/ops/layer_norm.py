@@ -43,7 +43,8 @@ def layer_norm(
 ) -> Float[Tensor, "*shape D"]:
     """LN(x) with statistics in fp32. On a GPU autocast would return fp32, and all that follows up
     to the next product would take twice the memory; its kernels require weights in the precision of
-    x."""
+    x.
+    """
     device = x.device.type
     if device in MIXES_PRECISIONS or not torch.is_autocast_enabled(device):
         return F.layer_norm(x, weight.shape, weight, bias, eps)
@@ -170,7 +171,8 @@ def allocate_forward(x: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
 @define("toolkit::add_norm_backward", schema=BACKWARD)
 def _add_norm_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of x and, with dropout, of y; summands of those of weight, bias and, if there are
-    three `sums`, of the bias in y: (P, sums, D)."""
+    three `sums`, of the bias in y: (P, sums, D).
+    """
     from toolkit.nn.ops.kernels.add_norm import launch_backward
 
     results = allocate_backward(*arguments)

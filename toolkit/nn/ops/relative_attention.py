@@ -55,7 +55,8 @@ def relative_attention(
     causal: bool = False,
 ) -> Float[Tensor, "N H K"]:
     """The context of each row; 0 in rows outside of sentences. If causal, keys are rows on the left
-    of the query, whatever their position ids. Parts after the first three have a gradient of 0."""
+    of the query, whatever their position ids. Parts after the first three have a gradient of 0.
+    """
     seed = draw_seed(dropout, qkv.device)
     bias = None if tables.bias is None else tables.bias.float().contiguous()
     query, key = (None if t is None else t.contiguous() for t in tables[1:])

@@ -37,7 +37,8 @@ HOST_BOUND = 0.9
 
 class MetricsLogger:
     """Logs the training metrics every N updates and after the last one; the console also shows the
-    first updates, so that one sees that the run works."""
+    first updates, so that one sees that the run works.
+    """
 
     def __init__(
         self,
@@ -292,7 +293,8 @@ def peak_flops_per_second(device: torch.device, precision: str) -> float | None:
 def update_flops(learner: Learner, batch: Batch, device: torch.device) -> float:
     """FLOPs of an update with this batch, of matrix products and convolutions only: three times
     those of its forward pass, since the backward pass multiplies by the weights and by the inputs
-    (Kaplan et al. 2020, section 2.1). With frozen parameters it is what they leave of it."""
+    (Kaplan et al. 2020, section 2.1). With frozen parameters it is what they leave of it.
+    """
     has_frozen = not all(p.requires_grad for p in learner.parameters())
     with torch.no_grad(), FlopCounter() as counter:
         learner(to_device(batch, device, packs=learner.encoder.uses_packing))

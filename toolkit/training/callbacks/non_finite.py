@@ -98,7 +98,8 @@ def first_on_any_rank(world: World, finding: str) -> str:
 
 class NonFiniteGuard:
     """Ends training with a diagnosis after ten consecutive updates without a finite gradient; in
-    fp16, where each halves the loss scale, when it falls below MIN_LOSS_SCALE."""
+    fp16, where each halves the loss scale, when it falls below MIN_LOSS_SCALE.
+    """
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer, self.streak = trainer, torch.zeros((), device=trainer.world.device)

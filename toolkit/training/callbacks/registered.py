@@ -28,7 +28,8 @@ class CallbackContext(NamedTuple):
 
     def log(self, **values: EventValue) -> None:
         """Write an event with the callback's name and the number of updates done to metrics.jsonl
-        and to dashboards; `text` is also printed."""
+        and to dashboards; `text` is also printed.
+        """
         if self.sink:
             self.sink.write(self.name, {"update": self.trainer.progress.update, **values})
 
@@ -37,7 +38,8 @@ def build_callbacks(
     config: RunConfig, trainer: Trainer, validation: Validation, sink: Sink | None
 ) -> dict[str, Any]:
     """Name in checkpoints -> callback, in the order of their calls; validation calls those that
-    observe it."""
+    observe it.
+    """
     folder, built = Path(config.checkpoint.save_dir), dict[str, Any]()
     for name, options in config.callbacks.items():
         context = CallbackContext(name, trainer, validation.last, folder, sink)

@@ -127,7 +127,8 @@ def count_epochs(
 
 class StoppingCriteria:
     """Stops a run after a maximum time, with validation, saving and the time before resuming, or
-    when the learning rate falls to a minimum."""
+    when the learning rate falls to a minimum.
+    """
 
     def __init__(
         self, trainer: Trainer, c: TrainingConfig, clock: Callable[[], float] = monotonic
@@ -178,7 +179,8 @@ SIGNALS = known_signals("SIGTERM", "SIGINT", "SIGUSR1")
 @contextmanager
 def listen_for_signals(request_stop: Callable[[], None]) -> Iterator[list[int]]:
     """Call `request_stop` at the first signal in the block; yields the numbers received so far.
-    Only the main thread can handle signals; in others this does nothing."""
+    Only the main thread can handle signals; in others this does nothing.
+    """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield received

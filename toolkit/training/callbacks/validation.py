@@ -35,7 +35,8 @@ VALIDATION_STATE = {
 
 class Validation:
     """Validates at the end of each epoch, every N updates and after the last one; keeps track of
-    the best metric, and stops training without improvement (patience)."""
+    the best metric, and stops training without improvement (patience).
+    """
 
     def __init__(
         self,
@@ -205,7 +206,8 @@ class ExponentialMovingAverage:
 
     def state_dict(self) -> dict[str, Tensor]:
         """The learner's state with the average as its weights, sharded tensors gathered one by one
-        in host memory; all ranks must call it."""
+        in host memory; all ranks must call it.
+        """
         with self.swapped_in():
             state = self.learner.state_dict().items()
             return {n: to_full(t).cpu() if t is not to_local(t) else t.clone() for n, t in state}

@@ -40,7 +40,8 @@ _drawn: list[Tensor] | None = None
 
 def draw_seed(rate: float, device: torch.device) -> Int[Tensor, 1] | None:
     """A seed of dropout by torch's generator of the device, drawn there, so that each replay of a
-    graph of launches has a new one; None without dropout."""
+    graph of launches has a new one; None without dropout.
+    """
     if not rate:
         return None
     if torch.compiler.is_compiling() or _drawn is None:

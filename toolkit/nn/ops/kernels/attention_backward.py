@@ -174,7 +174,8 @@ def choose_blocks(
     kernel: Any, padded_width: int, element_size: int, *, has_key_table: bool
 ) -> dict[str, int]:
     """Rows of a program, other rows that it reads at a time, its warps, and blocks in flight; as
-    large as the registers of sm_90 allow."""
+    large as the registers of sm_90 allow.
+    """
     own = 32 if element_size == 4 else 64
     if kernel is differentiate_keys:
         warps = 8 if has_key_table else 4

@@ -56,7 +56,8 @@ def sum_diagonals(scores: Float[Tensor, "B H S S"], radius: int) -> Float[Tensor
 
 def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
     """A view of the taps, out[.., i, j] = taps[.., i, j - i + r], for r = (R - 1) // 2 >= S - 1: in
-    each next row the same offset is one column further left (Huang et al. 2019, section 3.4.1)."""
+    each next row the same offset is one column further left (Huang et al. 2019, section 3.4.1).
+    """
     length, count = taps.shape[-2:]
     if length == 1:
         return taps.narrow(-1, count // 2, 1)
@@ -71,7 +72,8 @@ def skew(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
 
 def skew_by_views(taps: Float[Tensor, "B H S R"]) -> Float[Tensor, "B H S S"]:
     """`skew` as a chain of views, since compilers do not follow `as_strided`; slower outside of
-    them."""
+    them.
+    """
     length, count = taps.shape[-2:]
     start = (count - 1) // 2
     flat = taps.flatten(-2)[..., start : start + length * (count - 1)]

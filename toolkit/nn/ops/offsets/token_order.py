@@ -135,7 +135,8 @@ def skewed_zeros(
     like: Tensor, shape: Sequence[int], heads_outermost: bool, first: int
 ) -> tuple[Float[Tensor, "B H S R"], Float[Tensor, "B H S P"]]:
     """Taps of 0, and a view of them by position for rows at positions `first`, `first` + 1, ...: a
-    chain of views, since compilers do not follow writes through `as_strided`."""
+    chain of views, since compilers do not follow writes through `as_strided`.
+    """
     batch, heads, length, count = shape
     radius, used = (count - 1) // 2, length * count
     start, windows = radius - first, length * (count - 1)
