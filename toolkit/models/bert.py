@@ -6,7 +6,7 @@ DeBERTa is as in its second and third version (He et al. 2021).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import register_arch
@@ -14,7 +14,7 @@ from toolkit.config.declared import Above, AtLeast, Below, NonNegativeInt, Posit
 from toolkit.models.encoder import Encoder, check_multiple
 from toolkit.models.interface import Sizes
 from toolkit.models.positions import PositionConfig, build_attention, build_encoder
-from toolkit.nn.layers import Activation, InputConvolution
+from toolkit.nn.layers import Activation, InputConvolution, TransformerLayer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,8 @@ def deberta(c: DebertaConfig, sizes: Sizes) -> Encoder:
     size = c.convolution_size
     encoder = build_encoder(c, sizes, lambda: build_attention(c), convolves=size > 0)
     if size:
-        first: Any = encoder.layers[0]
+        first = encoder.layers[0]
+        assert isinstance(first, TransformerLayer)
         options = c.convolution_groups, c.convolution_activation, c.dropout, c.norm_epsilon
         first.convolution = InputConvolution(c.width, size, *options)
         encoder.can_be_causal = False

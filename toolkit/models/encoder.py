@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -207,7 +207,8 @@ class Encoder(LayeredEncoder):
         self.embeddings = owner.embeddings.share(self.width)
         init_bert_weights(self.embeddings)
         if isinstance(self.embeddings.widen, nn.Linear):
-            first: Any = self.layers[0]
+            first = self.layers[0]
+            assert isinstance(first, TransformerLayer)
             if isinstance(first.after_attention.norm, nn.Identity):  # embeddings were normalized
                 norm = build_norm(self.norm_name, self.width, self.norm_epsilon)
                 first.after_attention.norm = norm
@@ -251,7 +252,9 @@ class Encoder(LayeredEncoder):
     @property
     def projections(self) -> LinearProjections:
         """Those of the first layer."""
-        first: Any = self.layers[0]
+        first = self.layers[0]
+        assert isinstance(first, TransformerLayer)
+        assert isinstance(first.attention.project, LinearProjections), "switches check it"
         return first.attention.project
 
     def layer_values(self, tokens: Int[Tensor, "B S"]) -> dict[str, Tensor]:
