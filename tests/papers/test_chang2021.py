@@ -7,8 +7,7 @@ import math
 import pytest
 import torch
 
-from toolkit.models.composite_bert import CompositeBertConfig, projections, values
-from toolkit.models.positions import build_scores
+from toolkit.models.composite_bert import CompositeBertConfig, build_attention
 from toolkit.nn.attention import Attention, Offsets, SequenceContext
 
 WIDTH, HEADS, RADIUS, LENGTHS = 8, 2, 2, (7, 4)
@@ -38,7 +37,7 @@ def variant(name: str) -> tuple[Attention, CompositeBertConfig]:
         width=WIDTH, heads=HEADS, radius=RADIUS, attention_dropout=0.0, **VARIANTS[name]
     )
     torch.manual_seed(0)
-    attention = Attention(WIDTH, projections(c), build_scores(c), values(c)).double()
+    attention = build_attention(c).double()
     for parameter in attention.parameters():
         torch.nn.init.normal_(parameter)
     return attention, c
@@ -162,7 +161,7 @@ def test_gradients_equal_those_of_the_loops(name):
 
 def test_kernels_start_as_in_the_authors_code():
     c = CompositeBertConfig(depthwise=True, convolve=["query"], key_dynamic=True)
-    attention = Attention(c.width, projections(c), build_scores(c), values(c))
+    attention = build_attention(c)
     bound = 1 / math.sqrt(2 * c.radius + 1)
     kernels = [kernel for term in attention.map.terms for kernel in term.kernels]
     assert not kernels[0].taps.any()
