@@ -104,7 +104,7 @@ def test_rows_given_as_plain_text_are_rejected_with_the_remedy(tmp_path, capsys,
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert f"{path} holds rows, not plain text. Name the field that holds the text with" in lines[0]
-    assert not (tmp_path / "out").exists()
+    assert "'text'" in lines[0] and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.txt.zst", "a.jsonl.zst"])

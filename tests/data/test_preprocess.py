@@ -101,7 +101,7 @@ def refusal(tmp_path, **options):
         (
             TEXT,
             {"tokenizer": "words", "max_item_tokens": 1, "overlength": "skip"},
-            "trainpref .* has nothing to write. Give other files.",
+            "has only lines that are blank or have more than 1 tokens",
         ),
     ],
 )

@@ -94,6 +94,11 @@ def read_all_tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
             names = convert(index.get("weight_map"), dict[str, FileName]).values()
         shards = [read_tensors(folder / name) for name in sorted(set(names))]
         return {name: tensor for shard in shards for name, tensor in shard.items()}, INDEX
+    if not (folder / PICKLED).exists():
+        raise ToolkitError(
+            f"{folder} must hold {TENSORS} or {PICKLED}, but has neither. Name a folder "
+            f"written by save_pretrained."
+        )
     path = folder / PICKLED
     return name_tensors(load_torch_file(path), path), PICKLED
 

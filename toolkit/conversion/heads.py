@@ -162,18 +162,16 @@ def describe_unsupported(
     model_type: ModelType, task: str, kind: str | None, config: JsonObject
 ) -> str:
     """Why the toolkit has no such head; empty if it has."""
-    problem = config.get("problem_type") if task == "glue" else None
-    reasons = {
-        "predicts from a map with a norm": model_type is MODERNBERT,
-        "does not summarize the first token by a map with gelu or tanh, or without one": (
-            kind is None
-        ),
-        "predicts several labels of a text at once": problem == "multi_label_classification",
-        "predicts several numbers of a text": (
-            problem == "regression" and len(label_names(config)) > 1
-        ),
-    }
-    return next((reason for reason, applies in reasons.items() if applies), "")
+    if model_type is MODERNBERT:
+        return "predicts from a map with a norm"
+    if kind is None:
+        return "does not summarize the first token by a map with gelu or tanh, or without one"
+    problem = config.get("problem_type")
+    if task == "glue" and problem == "multi_label_classification":
+        return "predicts several labels of a text at once"
+    if task == "glue" and problem == "regression" and len(label_names(config)) > 1:
+        return "predicts several numbers of a text"
+    return ""
 
 
 def read_saved(config: JsonObject, task: str) -> JsonObject:

@@ -231,12 +231,12 @@ def class_name(
     model_type: ModelType, task: ComponentConfig, names: tensors.NameTable | None
 ) -> str:
     """Name of the class of Transformers for a model and its head."""
-    endings = {
-        **dict.fromkeys(model_type.token_tasks, "ForMaskedLM"),
-        **({"rtd": "ForPreTraining"} if model_type is ELECTRA else {}),
-        **(heads.CLASS_ENDINGS if names else {}),
-    }
-    return model_type.class_prefix + endings.get(task.name, "Model")
+    ending = "ForMaskedLM" if task.name in model_type.token_tasks else "Model"
+    if names:
+        ending = heads.CLASS_ENDINGS[task.name]
+    elif task.name == "rtd" and model_type is ELECTRA:
+        ending = "ForPreTraining"
+    return model_type.class_prefix + ending
 
 
 def check_component(task: str, component: str | None) -> None:

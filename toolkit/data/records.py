@@ -87,6 +87,8 @@ class Record(NamedTuple):
 
     def text(self, field: str) -> str:
         """The string in a field."""
+        if isinstance(self.values, dict) and isinstance(text := self.values.get(field), str):
+            return text
         text = self.value(field)
         if not isinstance(text, str):
             found = JSON_TYPES.get(type(text), type(text).__name__)
@@ -182,7 +184,8 @@ def drop_blank_end(records: Iterable[Record], blank: Callable[[Record], bool]) -
 def read_tab_cells(source: FileChunk | LineStream) -> Iterator[Record]:
     """The cells of each line, which tabs separate; there are no quotes, as in GLUE."""
     for line in read_text_lines(source):
-        yield line._replace(values=line.values.removesuffix("\r").split("\t"))
+        cells = line.values.removesuffix("\r").split("\t")
+        yield Record(cells, source, line.number, line.problem)
 
 
 def read_csv_cells(source: FileChunk | LineStream) -> Iterator[Record]:
@@ -396,7 +399,9 @@ def read_row_lines(chunk: FileChunk, max_line_bytes: int) -> Iterator[LineChunk]
         if "\0" in text:
             raise record.error("found a NUL character in the text. Remove it.")
         try:
-            new = split_lines(text.encode(), max_line_bytes)
+            data = text.encode()
+            is_line = "\n" not in text and len(data) <= max_line_bytes
+            new = [text.strip()] if is_line else split_lines(data, max_line_bytes)
         except UnicodeEncodeError as error:
             raise record.error(
                 f"found half of a surrogate pair, \\u{ord(text[error.start]):04x}, in the text. "

@@ -1,6 +1,6 @@
 """Classification and regression metrics of a split, and precision, recall and F1 of spans.
 
-y labels x predictions C[y, x] number of items of class y that were predicted as class x
+y labels   x predictions   C[y, x] number of items of class y that were predicted as class x
 
 The area under the ROC curve (AUC) is computed from histograms, which can be summed over batches and
 ranks. Scores in one bin count as equal: the error is at most sum_b y_b n_b / (2 Y N), with y_b of Y

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -292,7 +292,8 @@ class EncoderDecoder(GenerativeModel):
         padding: Bool[Tensor, "N S"] | None = None,
     ) -> Float[Tensor, "B T S"]:
         """Mean weights of the heads of the last cross-attention; every row has a source."""
-        last: Any = self.decoder.layers[-1]
+        last = self.decoder.layers[-1]
+        assert isinstance(last, TransformerLayer) and last.cross_attention is not None
         source, cross, weights = (encoded.states, padding), last.cross_attention, list[Tensor]()
         handle = cross.register_forward_pre_hook(
             lambda _, given: weights.append(cross.weights(given[0], source).mean(1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -69,8 +69,11 @@ class PositionHead(TiedHead):
 
     def scores(self, encoder: EncoderModel, states: Float[Tensor, "N D"]) -> Float[Tensor, "N P"]:
         """The logits of all positions."""
-        tied: Any = encoder.position_embedding
-        return self(states, tied.weight[:-1] if self.table is None else self.table)
+        table, tied = self.table, encoder.position_embedding
+        if table is None:
+            assert tied is not None, "the encoder is the one the head was built for"
+            table = tied.weight[:-1]
+        return self(states, table)
 
 
 class DetectionHead(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 from toolkit.checkpoints.load import (
     check_finite,
@@ -27,9 +27,29 @@ from toolkit.tasks.task import EncoderFactory, check_architecture, override_conf
 
 
 @overload
-def build_model(name: str, *, task: None = None, **options: Any) -> EncoderModel: ...
+def build_model(
+    name: str,
+    *,
+    tokenizer: Tokenizer | None = None,
+    vocabulary_size: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    task: None = None,
+    task_options: None = None,
+    labels: None = None,
+    **overrides: object,
+) -> EncoderModel: ...
 @overload
-def build_model(name: str, *, task: str, **options: Any) -> Learner: ...
+def build_model(
+    name: str,
+    *,
+    tokenizer: Tokenizer | None = None,
+    vocabulary_size: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    task: str,
+    task_options: Mapping[str, object] | None = None,
+    labels: Sequence[str] | Labels | None = None,
+    **overrides: object,
+) -> Learner: ...
 def build_model(
     name: str,
     *,

@@ -89,7 +89,7 @@ class SweepConfig(Options, section="sweep", title="sweeps"):
         super().__post_init__()
         if repeated := sorted(seed for seed, count in Counter(self.seeds).items() if count > 1):
             raise ToolkitError(f"sweep.seeds must be distinct, but {repeated} are repeated.")
-        _ = self.ranges()
+        self.ranges()  # raises for what is no range
         if self.suite and self.grid:
             raise ToolkitError("--suite cannot be combined with --grid. Use --seeds alone.")
 

@@ -184,12 +184,14 @@ class Format(ABC, Generic[Content, AnyTokenizer]):
             for split, its in writers.items()
         }
 
-    def check_written(self, read: Sequence[str], filled: Container[str]) -> None:
-        """Raise unless all splits that were read are filled with items."""
+    def check_written(
+        self, read: Sequence[str], filled: Container[str], nothing: str = "nothing to write"
+    ) -> None:
+        """Raise unless all splits that were read are filled with items; `nothing` says why not."""
         for split in read:
             if split not in filled:
                 files = self.config.inputs.get(split) or self.config.trainpref
-                raise ToolkitError(f"{split}pref {files} has nothing to write. Give other files.")
+                raise ToolkitError(f"{split}pref {files} has {nothing}. Give other files.")
 
     def split_metadata(self, content: Content) -> JsonObject:
         """Further entries of a split in meta.json."""

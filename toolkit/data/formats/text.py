@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,10 @@ from toolkit.data.formats.format import Block, Format, Job, SplitReport, count_c
 from toolkit.data.preprocessing.choose_tokenizer import TrainingText, choose_tokenizer
 from toolkit.data.preprocessing.input_files import list_row_files, plan_parts, read_items
 from toolkit.data.preprocessing.workers import WorkerPool, shared_tokenizer
-from toolkit.data.records import READERS, Record, begins_with_json, row_suffix
+from toolkit.data.records import READERS, Record, begins_with_json, list_names, row_suffix
 from toolkit.data.storage.column_files import WORDS, ColumnType
 from toolkit.data.storage.data_folder import MemoryFolder
-from toolkit.data.text_files import FileChunk
+from toolkit.data.text_files import FileChunk, whole_file
 from toolkit.data.tokenizers.offsets import clean_texts
 from toolkit.data.tokenizers.tokenizer import Tokenizer, unwrap_tokenizer
 from toolkit.data.tokenizers.words import WordBoundaries
@@ -71,11 +72,19 @@ class TextFormatConfig(Options, section="format"):
 
 def check_plain(path: Path) -> None:
     """Raise if a file that is to be read as plain text has rows."""
-    if row_suffix(path) in READERS or (not row_suffix(path) and begins_with_json(path)):
-        raise ToolkitError(
-            f"{path} holds rows, not plain text. Name the field that holds the text with "
-            f"--text-field. Rows with labels or tags are read with --format rows."
-        )
+    suffix = row_suffix(path) or ".jsonl" * begins_with_json(path)
+    if suffix not in READERS:
+        return
+    fields = list[str]()
+    with suppress(ToolkitError, StopIteration):
+        values = next(READERS[suffix](whole_file(path))).values
+        if isinstance(values, Mapping):
+            fields = [name for name, value in values.items() if isinstance(value, str)]
+    known = f": {list_names(fields)}" if fields else ""
+    raise ToolkitError(
+        f"{path} holds rows, not plain text. Name the field that holds the text with --text-field"
+        f"{known}. Rows with labels or tags are read with --format rows."
+    )
 
 
 RUN_LENGTH = 16  # consecutive items that are held out together, so that neighbors stay together
@@ -267,8 +276,12 @@ class TextFormat(Format[TextParts, Tokenizer]):
         entries = super().write(splits, job)
         return {split: entries[split] for split in SPLITS if split in entries}
 
-    def check_written(self, read: Sequence[str], filled: Container[str]) -> None:
-        super().check_written(read, filled)
+    def check_written(
+        self, read: Sequence[str], filled: Container[str], nothing: str = "only blank lines"
+    ) -> None:
+        if (limit := self.options.max_item_tokens) and self.options.overlength == "skip":
+            nothing = f"only lines that are blank or have more than {limit} tokens"
+        super().check_written(read, filled, nothing)
         for split, fraction in self.held_out.items():
             if fraction and split not in filled:
                 unit = self.options.segment_by

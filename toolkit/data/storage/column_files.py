@@ -250,7 +250,7 @@ class CheckedColumnPart(ColumnPart):
         self._documents = map_npy(self.files[2], "<i8", self.documents)
         table = map_npy(self.files[3], "<u4", blocks + more)
         self._checksums, self._index_checksums = np.split(table, [blocks])
-        self._verified = np.zeros(blocks, bool)
+        self._verified, self._unverified = np.zeros(blocks, bool), blocks
         if [zlib.crc32(it.data) for it in (self._checksums, self._index_checksums)] != entry[
             "checksums"
         ]:
@@ -283,7 +283,7 @@ class CheckedColumnPart(ColumnPart):
 
     def check(self, starts: IntArray, ends: IntArray) -> None:
         """Verify the blocks that these ranges of elements touch, each once."""
-        if self._verified.all():
+        if not self._unverified:
             return
         filled, size = ends > starts, self.dtype.itemsize
         first = starts[filled] * size // BLOCK_BYTES
@@ -297,6 +297,7 @@ class CheckedColumnPart(ColumnPart):
             data = self.values[block * width : (block + 1) * width]
             if checksum_values(data)[0] == self._checksums[block]:
                 self._verified[block] = True
+                self._unverified -= 1
                 continue
             touching = (starts < (block + 1) * width) & (ends > block * width)
             element = max(block * width, int(starts[np.argmax(touching)]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import torch
 from jaxtyping import Float
@@ -155,10 +155,11 @@ class Relative(ScoreTerm):
         return scatter_to_diagonals(self.taps(p), p.sequence.offsets)
 
     def product(self, p: AttentionInputs) -> OffsetProduct | None:
-        kernel: Any = self.kernels[0]
+        kernel = self.kernels[0]
         taps_are_read = len(self.kernels) > 1 or kernel._forward_hooks
-        by_offset = isinstance(kernel, OffsetKernel) and not taps_are_read
-        if not (by_offset and p.sequence.offsets.multiplies_in_blocks):
+        if not isinstance(kernel, OffsetKernel) or taps_are_read:
+            return None
+        if not p.sequence.offsets.multiplies_in_blocks:
             return None
         x, vectors = kernel.operands(p)
         return OffsetProduct(x, vectors, by_key=self.source_kind == KEY_TAPS)

@@ -1,6 +1,6 @@
 """Dynamic convolution (one kernel per position) as products with banded matrices.
 
-B batch S positions H heads K head width R taps, 2 * radius + 1 C positions of a block
+B batch   S positions   H heads   K head width   R taps, 2 * radius + 1   C positions of a block
 
 out_i = sum_m w_{i,m} v_{i+m} is the product of a matrix with R diagonals and the values, cut into
 blocks of C rows with C + 2 radius columns: S (C + 2 radius) numbers per head instead of the S R K

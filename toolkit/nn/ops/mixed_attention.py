@@ -2,7 +2,7 @@
 
 weights = dropout(softmax(PReLU(W * [maps] + b)))
 
-B batch S queries T = S keys H heads C maps, in groups of one product each
+B batch   S queries   T = S keys   H heads   C maps, in groups of one product each
 
 The kernels of `kernels.mixed_attention` read maps where the products left them, taps for instance
 without a copy, and write gradients where the backward pass reads them. FLOPs are those of the

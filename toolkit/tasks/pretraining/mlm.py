@@ -394,15 +394,23 @@ class MaskedLanguageModel(
         self.head, self.adaptive = build_token_head(encoder), None
         if c.adaptive_interval:
             rows = encoder.token_embedding.num_embeddings
-            self.adaptive = masks = AdaptiveMasks(rows, c.adaptive_interval)
-            # which makes the task an AdaptiveTask of the trainer
-            self.on_update, self.on_discard = masks.on_update, masks.on_discard
+            self.adaptive = AdaptiveMasks(rows, c.adaptive_interval)
 
     @classmethod
     def examples(cls, config: MaskedLanguageModelConfig, source: SplitSource) -> Any:
         """Evaluation selects tokens of all types alike, always the same ones."""
         adapts = config.adaptive_interval and source.training
         return (AdaptiveExamples if adapts else cls.examples_class)(config, source)
+
+    def on_update(self, update: int, sum_over_ranks: Callable[[Tensor], Tensor]) -> None:
+        """Let masks follow the accuracy of an update."""
+        if self.adaptive is not None:
+            self.adaptive.on_update(update, sum_over_ranks)
+
+    def on_discard(self) -> None:
+        """Forget the predictions of a failed pass, or of a probe."""
+        if self.adaptive is not None:
+            self.adaptive.on_discard()
 
     def predict(
         self, encoder: EncoderModel, batch: TargetBatch | AdaptiveBatch

@@ -292,7 +292,9 @@ class SavedState:
             (self.loss_scale, {"scale": float, "good": float}),
             (self.data, {"examples": str, "order": str}),
         )
-        _ = [convert_fields(value, kinds) for value, kinds in parts if value is not None]
+        for value, kinds in parts:
+            if value is not None:
+                convert_fields(value, kinds)
 
 
 def require_state(folder: Path) -> SavedState:

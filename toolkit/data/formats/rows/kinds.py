@@ -143,7 +143,9 @@ class TaggedRows(LabeledRows[list[TaggedFile], TaggingTokenizer], TaggingFormat)
         labeled = any(tag != MISSING_TAG for sentence in sentences for tag in sentence.tags)
         check_malformed(problems, self.options.on_malformed, labeled=labeled)
         self.left_out[self.split] += problems
-        sentences[-1:] = [last._replace(source=last.source + b"\n") for last in sentences[-1:]]
+        if sentences:
+            last = sentences.pop()
+            sentences.append(last._replace(source=last.source + b"\n"))
         return iter(sentences)
 
 

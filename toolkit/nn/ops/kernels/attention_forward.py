@@ -1,6 +1,6 @@
 """Forward pass of attention with learned taps as a Triton kernel, and the tiles of all its kernels.
 
-N rows B sentences H heads K head width R offsets, 2 * radius + 1
+N rows   B sentences   H heads   K head width   R offsets, 2 * radius + 1
 
 A program computes one block of rows of one head and sentence, and goes through the other rows of
 the sentence in blocks, with a running softmax (Dao et al. 2022); sums are in fp32 and in a fixed

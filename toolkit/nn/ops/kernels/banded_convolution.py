@@ -1,6 +1,6 @@
 """Dynamic convolution (one kernel per position) as Triton kernels for GPUs, registered operations.
 
-B batch S positions H heads K head width R taps, 2 * radius + 1 N = B H
+B batch   S positions   H heads   K head width   R taps, 2 * radius + 1   N = B H
 
 Each program computes a few rows of one head with sums in fp32. Nothing is unfolded.
 """
@@ -32,9 +32,16 @@ def triton_dynamic_convolution(
 @triton.jit
 @no_type_check  # Triton compiles the source, so the function must not be wrapped
 def _convolve(
-    taps, v, out, length, width,
-    TAPS: tl.constexpr, TRANSPOSED: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
+    taps,
+    v,
+    out,
+    length,
+    width,
+    TAPS: tl.constexpr,
+    TRANSPOSED: tl.constexpr,
+    ROWS: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
     """out_i = sum_m taps_{i,m} v_{i+m}; transposed, out_j = sum_m taps_{j-m,m} v_{j-m}."""
     head = tl.program_id(0).to(tl.int64) * length
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)

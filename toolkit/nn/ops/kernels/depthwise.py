@@ -1,6 +1,6 @@
 """Depthwise convolution as Triton kernels for GPUs, registered operations.
 
-B batch S positions D channels R taps, 2 * radius + 1 P programs over positions
+B batch   S positions   D channels   R taps, 2 * radius + 1   P programs over positions
 
 Torch gives them to cuDNN, which plans each new shape; these are compiled for a number of taps. Sums
 are in fp32, in an order that depends only on the shape.

@@ -1,6 +1,6 @@
 """Attention with products by offset and values by offset, for CPUs.
 
-B batch S positions, of queries and keys H heads O offsets, 2 S - 1 K head width
+B batch   S positions, of queries and keys   H heads   O offsets, 2 S - 1   K head width
 
 A block of rows needs the vectors of S + BLOCK - 1 offsets, and its taps stay in the cache. The
 scores of queries are rows of taps, each one tap further left (Huang et al. 2019, section 3.4.1);

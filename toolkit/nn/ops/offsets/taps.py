@@ -1,6 +1,6 @@
 """Reading of taps by clipped offset, and its transpose: sums of scores by clipped offset.
 
-B batch S queries T keys H heads R kernel taps, 2 * radius + 1
+B batch   S queries   T keys   H heads   R kernel taps, 2 * radius + 1
 
 At positions 0 .. S-1 scores are diagonals of the taps; with position ids taps are gathered, and
 summed in a fixed order.

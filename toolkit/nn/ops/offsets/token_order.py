@@ -70,8 +70,8 @@ def first_true_indices(mask: Bool[Tensor, "b n"], *, every: bool) -> Int[Tensor,
 def scatter_by_position(
     taps: Float[Tensor, "B H S R"], ids: Int[Tensor, "B S"], m: MovedTokens
 ) -> Float[Tensor, "B H S T"]:
-    """out[b, h, i, j] = taps[b, h, i, p_j - p_i + r], ids p from 0 to P - 1, r = (R - 1) // 2 >= P
-    - 1.
+    """out[b, h, i, j] = taps[b, h, i, p_j - p_i + r], ids p from 0 to P - 1,
+    r = (R - 1) // 2 >= P - 1.
 
     The scores of keys in order are a window of row i that starts at r - p_i; those of moved keys
     are gathered. Gradients of keys at the same position are added by a product, in a fixed order.
