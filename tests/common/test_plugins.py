@@ -80,9 +80,19 @@ def test_error_in_a_plugin_is_one_line_with_its_place(folder, file, text, place,
     assert load_folder(str(folder)) in plugins.list_loaded()
 
 
-def test_old_names_of_the_toolkit_are_answered_with_the_new_ones(folder):
-    (folder / "old.py").write_text("from toolkit.tasks.predictor import Predictor")
-    with pytest.raises(ToolkitError, match=r" is now .?toolkit\.tasks\.predictions"):
+OLD_TASK = "from toolkit.tasks.task import Task\nclass Own(Task):\n    predictor = None\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("from toolkit.tasks.predictor import Predictor", r"toolkit\.tasks\.predictions"),
+        (OLD_TASK, "`predictor_class`"),
+    ],
+)
+def test_old_names_of_the_toolkit_are_answered_with_the_new_ones(folder, text, new):
+    (folder / "old.py").write_text(text)
+    with pytest.raises(ToolkitError, match=f" is now {new}"):
         load_folder(str(folder))
 
 

@@ -74,6 +74,14 @@ C = TypeVar("C")
 E = TypeVar("E", bound=Examples[Any])
 
 
+RENAMED = {
+    "collector": "`results_class`, a class of toolkit.tasks.predictions.Results",
+    "predictor": "`predictor_class`, a class of toolkit.tasks.predictions.Predictor",
+    "is_generative": "`architecture_kind`, the kind of architecture that fits",
+}
+"""Name that the task of a plugin may define -> what it is now."""
+
+
 class Task(nn.Module, ABC, Generic[C, E, B]):
     """Heads and metrics for one kind of work; registered with `@register_task(name, config)`.
 
@@ -114,11 +122,8 @@ class Task(nn.Module, ABC, Generic[C, E, B]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "collector" in vars(cls):
-            raise ToolkitError(
-                f"{cls.__name__}.collector is now `results_class`, a class of results "
-                f"(toolkit.tasks.predictions.Results), or `results(examples)`. Rename it."
-            )
+        for old in RENAMED.keys() & vars(cls).keys():
+            raise ToolkitError(f"{cls.__name__}.{old} is now {RENAMED[old]}. Rename it.")
 
     @classmethod
     def examples(cls, config: C, source: SplitSource) -> E:
