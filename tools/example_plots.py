@@ -68,6 +68,23 @@ def draw_minimal_pairs(folder: str, file: Path) -> None:
     assert status == 0
 
 
+def draw_by_words(folder: str, file: Path) -> None:
+    """The accuracies on the fast sets in a folder's entry.jsonl, by words seen."""
+    rows = [json.loads(line) for line in (ROOT / folder / "entry.jsonl").open(encoding="utf-8")]
+    rows = [it for it in rows if it["suite"].endswith("fast") and it["set"] != "reading"]
+    for row in rows:
+        path = f"{row['run']},seed={row['seed']}/checkpoint_e1_u{row['update']}"
+        row |= {"path": path, "evaluation": "", "phenomena": [], "paradigms": []}
+        row["overall"] = {"accuracy": row["score"]}
+    with tempfile.TemporaryDirectory() as place:
+        results = Path(place) / "fast.jsonl"
+        results.write_text("".join(json.dumps(it) + "\n" for it in rows), "utf-8")
+        with redirect_stdout(io.StringIO()):
+            options = ["--metric=accuracy", "--x-axis=words", "--size=9x2.6"]
+            status = plot(["curve", str(results), *options, "--output", str(file)])
+    assert status == 0
+
+
 def labels(names: dict[str, str], prefix: str = "") -> list[str]:
     """The option --labels for the names of configurations."""
     return ["--labels", *(f"{prefix}{name}={label}" for name, label in names.items())]
@@ -98,6 +115,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
         draw_from_json, f"{RECORDED}/minimal_pairs.jsonl.xz", minimal_pairs
     ),
     "examples/babylm/differences.png": partial(differences, ROOT / "examples/babylm"),
+    "examples/babylm/words.png": partial(draw_by_words, "examples/babylm"),
     "examples/composite_bert/curve.png": partial(BERT, ["--metric=loss"]),
     "examples/conv_san/english-lines.png": treebank("English-LinES"),
     "examples/conv_san/french-spoken.png": treebank("French-Spoken"),
