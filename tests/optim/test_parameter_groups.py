@@ -44,6 +44,25 @@ def test_parameter_groups_hold_every_parameter_once_and_decay_all_but_the_exempt
         }
 
 
+@pytest.mark.parametrize(
+    ("arch", "switch", "decays"),
+    [
+        ("ltg_bert_tiny", "weighted_residuals", False),
+        ("ltg_bert_tiny", "layer_average", True),
+        ("gpt_bert_tiny", None, True),
+    ],
+)
+def test_weights_that_mix_layers_decay_unless_they_replace_residuals(arch, switch, decays):
+    options = {switch: True} if switch else {}
+    learner = build_model(arch, vocabulary_size=11, task="mlm", layers=3, **options)
+    c = OptimizerConfig(lr=1.0, weight_decay=0.1, layerwise_lr_decay=0.5)
+    name = "encoder.layers.layer_weights"
+    groups = build_parameter_groups(learner.named_parameters(), c)
+    [group] = [it for it in groups if name in dict(it["params"])]
+    assert (group["weight_decay"], group["no_decay"]) == ((0.1, False) if decays else (0, True))
+    assert group["lr"] == 0.5, "that of the top layer"
+
+
 def test_hidden_matrices_are_the_linear_maps_of_the_layers():
     learner = tiny(convolve=["query"], depthwise=True, absolute_positions=True)
     linear = {

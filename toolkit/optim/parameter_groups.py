@@ -41,6 +41,16 @@ def is_exempt_from_decay(name: str) -> bool:
     return "bias" in last or any("norm" in it or it == "biases" for it in owners[-1:])
 
 
+def mixes_residuals(name: str, p: Parameter, names: Sequence[str]) -> bool:
+    """Whether it holds the weights of `LayerStack.weight_residuals`, which do not decay
+    (Charpentier and Samuel 2023, code): one for each layer. Averages have more, and decay.
+    """
+    stack, _, last = name.rpartition(".")
+    return last == "layer_weights" and any(
+        it.startswith(f"{stack}.{p.shape[1] - 1}.") for it in names
+    )
+
+
 def is_hidden_matrix(name: str, p: Parameter) -> bool:
     """Whether a parameter is the weight of a linear map inside a layer; not of an embedding or
     head.
@@ -53,8 +63,8 @@ def layerwise_lr_factors(names: Sequence[str], decay: float) -> list[float]:
     Clark et al. (2020, appendix B), with one factor less everywhere but in the heads.
 
     Encoder and decoder have a depth L each. "Below" are the embeddings and all other parameters
-    before the layers, L that of the deepest stack for those of both. A final norm and output
-    embeddings learn at the rate of the heads.
+    before the layers, L that of the deepest stack for those of both. The weights that mix layers
+    learn at the rate of the top layer, a final norm and output embeddings at that of the heads.
     """
     if decay == 1:
         return [1.0] * len(names)
@@ -73,6 +83,8 @@ def layerwise_lr_factors(names: Sequence[str], decay: float) -> list[float]:
     def factor(i: int, name: str) -> float:
         if match := matches[i]:
             return decay ** (depths[match.string[: match.start()]] - int(match[1]))
+        if name.endswith(".layer_weights"):
+            return decay
         is_head = not name.startswith("encoder.") or ".separate_output_embedding." in name
         if is_head or not (i < first or ".embeddings." in name):
             return 1.0
@@ -89,12 +101,14 @@ def build_parameter_groups(
 ) -> list[ParameterGroup]:
     """Groups of the trained parameters by weight decay, learning rate and, if given, `matrix`."""
     named = list(parameters)
-    factors = layerwise_lr_factors([name for name, _ in named], c.layerwise_lr_decay)
+    names = [name for name, _ in named]
+    factors = layerwise_lr_factors(names, c.layerwise_lr_decay)
     groups: dict[tuple[bool, bool, float], ParameterGroup] = {}
     for (name, p), factor in zip(named, factors, strict=True):
         if not p.requires_grad:
             continue
-        is_matrix, no_decay = matrix(name, p), is_exempt_from_decay(name)
+        is_matrix = matrix(name, p)
+        no_decay = is_exempt_from_decay(name) or mixes_residuals(name, p, names)
         group = {
             "params": [],
             "lr": c.lr * factor,
