@@ -152,6 +152,23 @@ def test_scores_that_are_not_finite_are_an_error(runs, tmp_path, monkeypatch, ca
     )
 
 
+@pytest.mark.parametrize(("ties", "accuracy", "tied"), [("first", 0.5, 1), ("half", 0.375, 3)])
+def test_with_ties_first_the_accuracy_is_that_of_the_answers_also_for_near_ties(
+    runs, tmp_path, monkeypatch, ties, accuracy, tied
+):
+    write(tmp_path / "a.jsonl", PAIRS)
+    scores = np.array([-9, -9.00005, -9.00005, -9, -9 - 1e-9, -9, -8, -7])
+    monkeypatch.setattr(command, "score_items", lambda *arguments: (scores, np.zeros(8)))
+    results, answers = tmp_path / "results", tmp_path / "answers"
+    words = ["--ties", ties, "--results-path", results, "--predictions", answers]
+    assert ask(tmp_path / "a.jsonl", *words, "--precision", "fp32", runs=runs) == 0
+    overall = json.loads(results.read_text())["overall"]
+    assert (overall["accuracy"], overall["ties"]) == (accuracy, tied)
+    rows = [json.loads(row) for row in answers.read_text().splitlines()]
+    if ties == "first":  # the first of the highest is answered
+        assert np.mean([row["score_good"] >= row["score_bad"] for row in rows]) == accuracy
+
+
 GOOD = '{"sentence_good": "dogs run", "sentence_bad": "dogs runs"}\n'
 
 

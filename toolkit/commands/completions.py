@@ -204,7 +204,7 @@ def evaluate_on_items(
     with Progress(f"scoring with {path}", len(items), unit, quiet=not world.is_main) as progress:
         scores, misses = score_items(scorer, items, texts, progress, world)
     seconds = perf_counter() - started
-    found = to_scores(items, scores, misses, texts, c.normalization, precision.name)
+    found = to_scores(items, scores, misses, texts, c.normalization, precision.name, c.ties)
     check_finite(items, found, precision.name)
     zipf = read_frequencies(Path(c.frequencies)) if c.frequencies else None
     outcome = judge(items, found, c.ties, zipf)
@@ -262,8 +262,13 @@ def to_scores(
     texts: Sequence[EncodedText],
     normalization: str,
     precision: str,
+    ties: str,
 ) -> Scores:
-    """A row for each item, with the normalization."""
+    """A row for each item, with the normalization.
+
+    With ties `half`, scores are equal up to rounding. With `first` they are numbers of float32, and
+    only equal numbers are ties: the rule of the evaluator of the BabyLM challenge, an argmax.
+    """
     counts = [len(item.options) for item in items]
     there = np.arange(max(counts)) < np.array(counts)[:, None]
     tokens, sizes = np.ones((2, *there.shape), np.int64)
@@ -275,7 +280,11 @@ def to_scores(
     grid, missed = np.full(there.shape, -np.inf), np.zeros(there.shape, np.int64)
     grid[there], missed[there] = scores, misses
     smallest = np.where(there, sizes, sizes.max()).min(1)
-    return Scores(grid / sizes, tokens, missed, TOLERANCES[precision] / smallest)
+    found = Scores(grid / sizes, tokens, missed, TOLERANCES[precision] / smallest)
+    if ties == "first":
+        exact = found.scores.astype(np.float32).astype(float)
+        found = found._replace(scores=exact, tolerance=found.tolerance * 0)
+    return found
 
 
 def report(

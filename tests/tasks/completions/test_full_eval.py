@@ -122,7 +122,8 @@ def test_scores_and_accuracies_equal_the_evaluators_loop(
     rows = [row for found in expected.values() for row in found]
     np.testing.assert_allclose(scores, np.concatenate(rows), rtol=0, atol=1e-8)
     assert np.std(scores) > 1, "else little is compared"
-    outcome = judge(items, to_scores(items, scores, misses, texts, "none", "fp32"), "first")
+    found = to_scores(items, scores, misses, texts, "none", "fp32", "first")
+    outcome = judge(items, found, "first")
     record = summarize(items, outcome, "items") | {"correlations": []}
     accuracies = {
         paradigm: float(np.mean([np.argmax(row) == 0 for row in found]))

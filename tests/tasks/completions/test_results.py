@@ -97,23 +97,26 @@ def test_outcomes_equal_a_loop_over_items_and_options(normalization, ties):
         count = int(random.integers(2, 6))
         sizes, answer = random.integers(1, 4, count).tolist(), int(random.integers(count))
         options = ["abc"[: random.integers(1, 4)] for _ in range(count)]
-        found = random.integers(-3, 0, count) + random.choice([0, 4.1e-5, 2.3e-4], count)
+        found = random.integers(-3, 0, count) + random.choice([0, 1e-9, 4.1e-5, 2.3e-4], count)
         items.append(Item([""] * count, options, PARADIGMS[0], Path("x"), line, answer))
         texts += [EncodedText(np.arange(size + 2), np.arange(size + 2), 2) for size in sizes]
         scores += found.tolist()
         divisors = {"none": [1] * count, "tokens": sizes, "characters": list(map(len, options))}
         divisors = divisors[normalization]
-        tolerance = 1e-4 / min(divisors)
-        expected.append(judge_by_loop(found / divisors, sizes, answer, tolerance, ties == "first"))
+        found, tolerance = found / divisors, 1e-4 / min(divisors)
+        if ties == "first":
+            found, tolerance = np.float32(found), 0
+        expected.append(judge_by_loop(found, sizes, answer, tolerance, ties == "first"))
     arrays = np.array(scores), np.zeros(len(scores))
-    outcome = judge(items, to_scores(items, *arrays, texts, normalization, "fp32"), ties)
+    outcome = judge(items, to_scores(items, *arrays, texts, normalization, "fp32", ties), ties)
     np.testing.assert_allclose(np.stack(outcome[:4], 1), np.array(expected, float))
 
 
 def test_a_single_option_is_right_if_all_of_its_tokens_are_the_most_probable():
     items = [Item([""], ["a"], PARADIGMS[0], Path("x"), line) for line in range(2)]
     texts = [EncodedText(np.arange(3), np.arange(3))] * 2
-    scores = to_scores(items, np.array([-9.0, -1.0]), np.array([0.0, 1.0]), texts, "none", "fp32")
+    numbers = np.array([[-9.0, -1.0], [0.0, 1.0]])
+    scores = to_scores(items, *numbers, texts, "none", "fp32", "half")
     correct, *others = judge(items, scores, "half", lambda word: 5.0)
     assert correct.tolist() == [1, 0] and not np.any(others)
 
@@ -135,7 +138,7 @@ def test_option_with_the_most_frequent_words_is_chosen_by_the_sum_of_their_logar
     options = [["the cat", "the rat"], ["cat sat", "sat cat"], ["the rat", "cat"]]
     items = [Item(["", ""], it, PARADIGMS[0], Path("x"), line) for line, it in enumerate(options)]
     texts = [EncodedText(np.arange(2), np.arange(2))] * 6
-    scores = to_scores(items, np.zeros(6), np.zeros(6), texts, "none", "fp32")
+    scores = to_scores(items, np.zeros(6), np.zeros(6), texts, "none", "fp32", "first")
     outcome = judge(items, scores, "first", zipf)
     assert outcome.frequency.tolist() == [1, 0.5, 0], "log10 p are -6, -7; -8, -8; -7, -4"
     assert summarize(items, outcome, "pairs")["overall"]["frequency_only"] == 0.5

@@ -277,8 +277,9 @@ class CompletionsConfig(
     """Length normalization: the score divided by the number of tokens that are scored, or of
     characters of the option."""
     ties: Literal["half", "first"] = "half"
-    """Options whose scores are equal up to rounding share the answer (half), or the first one is
-    chosen, as the evaluator of the BabyLM challenge does."""
+    """half: options whose scores are equal up to rounding share the answer. first: the first of the
+    highest scores in float32 is chosen, as by the evaluator of the BabyLM challenge, without a
+    tolerance; add --precision fp32."""
     frequencies: str | None = None
     """File with a word and its count in each line, for a column with the accuracy of choosing the
     option whose words are the most frequent."""
