@@ -166,13 +166,42 @@ def test_pairs_of_a_uid_may_be_in_several_files(tmp_path):
     assert paradigms(files, limit=1) == ["u"]
 
 
-@pytest.mark.parametrize("uid", [{}, {"UID": "a"}])
-def test_a_paradigm_with_two_phenomena_is_an_error(tmp_path, uid):
-    rows = [uid | {"linguistics_term": term} for term in ("islands", "islands", "binding")]
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (("subgroup", "group"), "paradigm a must have one group, as in {}:1, but"),
+        (("UID", "linguistics_term"), "paradigm a must have one linguistics_term, as in {}:1, but"),
+    ],
+)
+def test_a_paradigm_with_two_phenomena_is_an_error_that_names_the_fields(tmp_path, fields, message):
+    rows = [dict(zip(fields, ("a", it), strict=True)) for it in ("islands", "islands", "binding")]
     file = write_objects(tmp_path / "a.jsonl", *rows)
-    message = f"{file}:3: paradigm a must have one linguistics_term and field, as in {file}:1, but"
-    with pytest.raises(ToolkitError, match=message):
+    with pytest.raises(ToolkitError, match=f"{file}:3: .*{message.format(file)}"):
         read_sets([file])
+
+
+@pytest.mark.parametrize("field", ["phenomenon", "group", "linguistics_term"])
+def test_phenomena_of_a_file_without_names_of_paradigms_are_its_paradigms(tmp_path, field):
+    """As in MultiBLiMP's data.tsv, in a folder for each language."""
+    head = ("sen", "wrong_sen", field)
+    rows = [("x y", "x z", "SV-#"), ("u v", "u w", "SV-P"), ("k l", "k m", "SV-#")]
+    files = [write_table(tmp_path / it / "data.tsv", head, *rows) for it in ("eng", "deu")]
+    items, _ = read_sets(files[:1])
+    assert [it.paradigm[:2] for it in items] == [
+        *[("data_SV-#", "SV-#"), ("data_SV-P", "SV-P"), ("data_SV-#", "SV-#")]
+    ]
+    assert paradigms(files, limit=1) == [
+        f"{file}_{it}" for file in files for it in ("SV-#", "SV-P")
+    ]
+
+
+def test_a_folder_stands_for_its_txt_files_if_it_has_no_others(tmp_path):
+    write_table(tmp_path / "verbs.txt", ("x z",), ("x y",))
+    (tmp_path / "README.txt").write_text("One line.\n")
+    assert paradigms([str(tmp_path)]) == ["verbs"]
+    (tmp_path / "model.safetensors").write_text("")
+    with pytest.raises(ToolkitError, match="txt files alone, but does not"):
+        read_sets([str(tmp_path)])
 
 
 @pytest.mark.parametrize(
@@ -190,6 +219,7 @@ def test_a_header_is_no_pair(tmp_path, header):
         ({"linguistic_phenomenon": "t", "paradigm": "u"}, ("u", "t", "")),  # BLiMP-NL
         ({"phenomenon": "t", "paradigm": "u"}, ("u", "t", "")),
         ({"group": "t", "subgroup": "u"}, ("u", "t", "")),
+        ({"group": "t"}, ("a_t", "t", "")),
         ({}, ("a", "", "")),
     ],
 )

@@ -29,7 +29,8 @@ class Paradigm(NamedTuple):
     """A set of items that test one contrast."""
 
     name: str
-    """BLiMP's UID; else the name of the file, without endings if no other file has it."""
+    """BLiMP's UID; else the name of the file, without endings if no other file has it, and the
+    phenomenon if it is another name."""
     phenomenon: str = ""
     """Group of the paradigm, such as BLiMP's linguistics_term; empty if unknown."""
     field: str = ""
@@ -220,8 +221,12 @@ def pair_lines(rows: Iterator[Record]) -> Iterator[Record]:
         raise held[0].error("a line must have a second one as its pair, but the file ends.")
 
 
-def read_items(file: Path, name: str) -> Iterator[Item]:
-    """The items of one file, a paradigm with this name unless the rows name their own."""
+def read_items(file: Path, name: str, first: dict[str, Item]) -> Iterator[Item]:
+    """The items of one file, whose paradigms begin with this name unless the rows name their own.
+
+    The first item of each paradigm is added to `first`; the others must have its phenomenon, field
+    and kind of answer.
+    """
     row = None
     for row in read_rows(file):
         parts = {"prefix": "", **find_reader(row).read(row, name)}
@@ -245,8 +250,21 @@ def read_items(file: Path, name: str) -> Iterator[Item]:
                 f"{answer + 1}. Correct the row."
             )
         prefixes = prefix if isinstance(prefix, list) else [prefix] * len(options)
-        paradigm = Paradigm(**{**names, "name": names["name"] or name})
-        yield Item(prefixes, options, paradigm, row.file, row.line, answer, rating)
+        parts_of_name = dict.fromkeys(it for it in (name, names["phenomenon"]) if it)
+        paradigm = Paradigm(**{**names, "name": names["name"] or "_".join(parts_of_name)})
+        item = Item(prefixes, options, paradigm, row.file, row.line, answer, rating)
+        before = first.setdefault(paradigm.name, item)
+        if paradigm != before.paradigm:
+            fields = [it for key, them in NAMES.items() for it in them if key != "name"]
+            found = " and ".join(it for it in fields if it in row.values) or "phenomenon"
+            raise row.error(
+                f"all items of paradigm {paradigm.name} must have one {found}, as in "
+                f"{before.file}:{before.line}, but this one has another. Correct it, or name its "
+                f"paradigm in a field {' or '.join(NAMES['name'])}."
+            )
+        if (rating is None) != (before.rating is None):
+            raise row.error("all items of a paradigm need ratings, or none.")
+        yield item
     if row is None:
         raise ToolkitError(f"{file} must hold sentence pairs or items, but holds none.")
 
@@ -264,7 +282,9 @@ FOLDER_ENDINGS = tuple(
     for suffix in (*JSON_SUFFIXES, ".tsv", ".csv")
     for packed in COMPRESSION_SUFFIXES
 )
-"""Endings of the files that a folder stands for."""
+"""Endings of the files that a folder stands for; .txt if it holds nothing else."""
+ABOUT = ("README", "LICENSE")
+"""Files about the others of a folder."""
 
 
 def read_sets(names: Sequence[str], limit: int | None = None) -> tuple[list[Item], list[str]]:
@@ -278,18 +298,7 @@ def read_sets(names: Sequence[str], limit: int | None = None) -> tuple[list[Item
     first: dict[str, Item] = {}
     items, counts = [], Counter[str]()
     for file, stem in stems.items():
-        for item in read_items(file, stem if alike[stem] == 1 else str(file)):
-            before = first.setdefault(item.paradigm.name, item)
-            if item.paradigm != before.paradigm:
-                raise ToolkitError(
-                    f"{file}:{item.line}: paradigm {item.paradigm.name} must have one "
-                    f"linguistics_term and field, as in {before.file}:{before.line}, but has "
-                    f"others. Name paradigms by UID."
-                )
-            if (item.rating is None) != (before.rating is None):
-                raise ToolkitError(
-                    f"{file}:{item.line}: all items of a paradigm need ratings, or none."
-                )
+        for item in read_items(file, stem if alike[stem] == 1 else str(file), first):
             counts[item.paradigm.name] += 1
             if limit is None or counts[item.paradigm.name] <= limit:
                 items.append(item)
@@ -314,8 +323,11 @@ def list_files(path: Path, remarks: list[str]) -> list[Path]:
         if not path.is_file():
             raise ToolkitError(f"No such file or directory: {path}.")
         return [path]
-    files = [f for f in sorted(path.iterdir()) if f.name.endswith(FOLDER_ENDINGS) and f.is_file()]
-    others = []
+    found = [f for f in sorted(path.iterdir()) if f.is_file()]
+    files, others = [f for f in found if f.name.endswith(FOLDER_ENDINGS)], list[Path]()
+    texts = [f for f in found if f.stem.upper() not in ABOUT and not f.name.startswith(".")]
+    if texts and all(f.suffix == ".txt" for f in texts):  # CLAMS, Zorro
+        return texts
     for file in files:
         is_json = row_suffix(file) in JSON_SUFFIXES
         first = next(read_json_lines(whole_file(file)), None) if is_json else None
@@ -328,7 +340,7 @@ def list_files(path: Path, remarks: list[str]) -> list[Path]:
         remarks.append(f"Skipped {names} in {path}: its fields are those of no known set.")
     if len(files) == len(others):
         raise ToolkitError(
-            f"{path} must hold .jsonl files of a known set, such as with {GOOD} and {BAD}, or .tsv "
-            f"files with two columns, but holds none. Name the files themselves."
+            f"{path} must hold .jsonl files of a known set, such as with {GOOD} and {BAD}, .tsv "
+            f"files with two columns, or .txt files alone, but does not. Name the files themselves."
         )
     return [file for file in files if file not in others]
