@@ -84,6 +84,22 @@ def test_recipe_is_a_complete_run_but_for_data_and_architecture(name):
     assert run.data.batch_size or run.data.max_tokens
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("babylm-strict-small", "layers: 8, width: 480, masking: whole_word, mask_rate: 0.15"),
+        ("elc-bert-small", "weighted_residuals: true, tokens_per_sample: 128@0,512@9epochs"),
+        ("gpt-bert-small", "mask_rate: 0.3:0.15, causal_ratio: 0.0625, z_loss: 0.0001, eps: 1e-08"),
+        ("gpt-bert-small", "tokens_per_sample: 128@0,256@7epochs,512@9epochs, norm_epsilon: 1e-05"),
+        ("amlm", "masking: exact, mask_rate: 0.4:0.15, adaptive_interval: 200"),
+    ],
+)
+def test_recipe_for_babylm_has_the_published_settings(name, settings):
+    text = handle_info_flags(["data", "--config", f"recipe:{name}", "--print-config"], TRAIN)
+    printed = {line.split("  #")[0].strip() for line in text.replace("'", "").splitlines()}
+    assert set(settings.split(", ")) <= printed
+
+
 def test_unknown_recipe_suggests_the_nearest_one():
     expected = r"^no recipe is called 'taco-bas'. Did you mean 'taco-base'\? Known: amlm, babylm-"
     with pytest.raises(ToolkitError, match=expected):

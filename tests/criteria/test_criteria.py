@@ -71,6 +71,11 @@ def test_students_of_two_ranks_equal_that_of_one_process(taught, same_on_two_ran
     same_on_two_ranks(taught, shardings=["none"])
 
 
+def test_teachers_have_no_dropout(config, taught):
+    teachers = TrainingRun(config(**taught), World()).trainer.criterion.teachers
+    assert [module.training for it in teachers for module in it.modules()].count(True) == 0
+
+
 def test_teachers_of_another_vocabulary_or_task_are_refused(config, taught, tmp_path):
     with pytest.raises(ToolkitError, match="distillation requires teachers"):
         TrainingRun(config(**{**taught, "criterion.teachers": []}), World())

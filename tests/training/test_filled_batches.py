@@ -53,6 +53,14 @@ def test_batches_are_the_same_over_several_ranks(config):
         assert wanted.weights == found.weights
 
 
+def test_batches_have_places_for_the_largest_rate_of_a_schedule(config):
+    falling, constant = (
+        next(iter(TrainingRun(config(**FILLED, mask_rate=rate), World()).train.loader_for(1)
+                  .updates(1)))[0] for rate in ("0.6:0.1", 0.6)
+    )  # fmt: skip
+    assert len(falling.targets) == len(constant.targets)
+
+
 def test_parts_of_a_batch_that_does_not_fit_into_memory_have_no_filler(config):
     loader = TrainingRun(config(**FILLED), World()).train.loader_for(1)
     parts = loader.split_micro_batch(1, 0, 2)

@@ -28,7 +28,8 @@ def training_data(c, rank=0, ranks=1):
 
 
 def plain(batch):
-    return batch.inputs.tokens.tolist(), batch.targets.tolist()
+    targets = [getattr(batch, name) for name in batch._fields if name.endswith("targets")]
+    return batch.inputs.tokens.tolist(), [it.tolist() for it in targets]
 
 
 def batches(data, epoch):
@@ -43,13 +44,18 @@ def test_epochs_of_steps_have_the_batches_of_runs_with_plain_values(config, opti
         assert batches(steps, epoch) == batches(training_data(config(**{option: value})), epoch)
 
 
-def test_mask_rate_of_each_batch_is_that_of_its_part_of_the_epoch(config):
-    falling = config(task__mask_rate="0.4:0.1")
+@pytest.mark.parametrize(
+    ("task", "option"), [("mlm", "mask_rate"), ("denoising", "mask_rate"), ("mpm", "position_rate")]
+)
+def test_rate_of_each_batch_is_that_of_its_part_of_the_epoch(config, task, option):
+    falling = config(task=task, tokens_per_sample=24, **{f"task.{option}": "0.4:0.1"})
     data, pair = training_data(falling), [training_data(falling, rank, 2) for rank in (0, 1)]
     found = batches(data, 2)
     for index, batch in enumerate(found):
         rate = 0.4 - 0.3 * (1 + index / len(found)) / 2
-        examples = training_data(config(task__mask_rate=rate)).examples
+        examples = training_data(
+            config(task=task, tokens_per_sample=24, **{f"task.{option}": rate})
+        ).examples
         assert batch == plain(examples.collate(data.example_ids(2, index), 2.0))
     of_pair = [it for both in zip(*(batches(it, 2) for it in pair), strict=True) for it in both]
     assert of_pair[: len(found)] == found
