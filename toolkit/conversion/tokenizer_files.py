@@ -41,6 +41,7 @@ from toolkit.data.tokenizers.huggingface import (
     WordPieceTokenizer,
     lowercase_normalizers,
 )
+from toolkit.data.tokenizers.offsets import LINE_BREAKS
 from toolkit.data.tokenizers.sentencepiece import SentencePieceTokenizer, parse_model
 from toolkit.data.tokenizers.tokenizer import TOKENIZER_CONFIG_FILE, Tokenizer
 from toolkit.data.tokenizers.tokenizer_json import ROLE_SETTINGS, VOCABULARY_FILE
@@ -99,7 +100,13 @@ def build_backend(source: Tokenizer) -> HfTokenizer:
     if isinstance(source, WordPieceTokenizer):
         return HfTokenizer.from_str(source.backend.to_str())
     if isinstance(source, HuggingFaceTokenizer):
-        return HfTokenizer.from_str(source.text)
+        backend = HfTokenizer.from_str(source.text)
+        spaced, broken = (backend.encode(text).ids for text in ("a b", "a\nb"))
+        if spaced != broken:  # a text is a line here
+            steps = [backend.normalizer] if backend.normalizer else []
+            to_line = normalizers.Replace(Regex(LINE_BREAKS), " ")
+            backend.normalizer = normalizers.Sequence([to_line, *steps])
+        return backend
     if isinstance(source, SentencePieceTokenizer):
         proto = parse_model(source.model)
         check_expressible(proto, commas=source.split_digit_commas)

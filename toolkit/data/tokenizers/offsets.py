@@ -19,7 +19,7 @@ MAX_WORD_CHARACTERS = 256
 """Longer words are split for training, including text without spaces."""
 MAX_CACHED_WORDS, MAX_CACHED_IDS = 1 << 20, 1 << 23
 
-LINE_BREAKS = r"[\t-\r\x1c-\x1e\x85\u2028\u2029]"
+LINE_BREAKS = r"[\t-\r\x1c-\x1e\u0085\u2028\u2029]"
 """Where str.splitlines divides a text, and tabs."""
 
 Span = tuple[int, int]
