@@ -34,6 +34,8 @@ SCHEDULES = {
     "optimizer.weight_decay": "0.1:0",
     "arch.layers": 2,
 }
+TOKENS = {"data.max_tokens": "24@0,96@1epochs", "batch_size": None}
+POSITIONS = {"task": "mpm", "task.position_rate": "0.5:0.1", "lr": 0.01}
 RTD = {"arch": "bert_tiny", "task": "rtd", "lr": 0.01, "mask_rate": 0.3}
 SEPARATE = {**RTD, "task.embedding_sharing": "disentangled"}
 ADAPTIVE = {"task.masking": "exact", "task.adaptive_interval": 2, "task.mask_rate": 0.3}
@@ -48,6 +50,7 @@ RESUMED = [
     *((at, SCHEDULES) for at in (3, 12)),
     *((7, {"task.masking": masking}) for masking in ("frequency", "pmi")),
     *((3, {"data.curriculum": kind}) for kind in ("length", "rarity")),
+    *((at, options) for options in (TOKENS, POSITIONS) for at in (3, 7)),
     *((at, ADAPTIVE) for at in (3, 4)),
     *((3, options) for options in (RTD, SEPARATE)),
     (3, {**R_DROP, "arch.dropout": 0.3}),
@@ -67,6 +70,12 @@ def test_run_resumes_bit_for_bit(resumes_exactly, at, options):
 
 
 @pytest.mark.slow
+def test_run_resumes_bit_for_bit_within_a_curriculum_by_file(resumes_exactly, tmp_path):
+    (tmp_path / "scores").write_text("".join(f"{7 * i % 38}\n" for i in range(38)))
+    resumes_exactly(3, {"data.curriculum": str(tmp_path / "scores")})
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -74,6 +83,9 @@ def test_run_resumes_bit_for_bit(resumes_exactly, at, options):
         SEPARATE,
         R_DROP,
         FILL,
+        SCHEDULES,
+        TOKENS,
+        POSITIONS,
         {**FROZEN, "lr": 0.01, "training.check_ranks_interval": 1},
         *({**HYBRID, "arch": arch} for arch in ("composite_bert_tiny", "gpt_bert_tiny")),
     ],
