@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tokenizers
 
+from toolkit.common.errors import ToolkitError
 from toolkit.data.samples.masking import HashNoise, Masking
 from toolkit.data.samples.sequence_pairs import SentenceBatch
 from toolkit.data.tokenizers.huggingface import HuggingFaceTokenizer
@@ -93,6 +94,41 @@ def test_pieces_of_subword_nmt_continue_the_word_before_them():
     assert tokenizer.vocabulary.words.starts(ids).tolist() == [[1, 0, 0, 1], [1, 1, 1, 0]]
     ends = find_word_ends(tokenizer, lines)
     assert [row.tolist() for row in ends] == [[3, 3, 3, 4], [2, 2, 4, 4, 5]]
+
+
+def plain_pairs(**options):
+    """BPE of the package's quick tour: words are split at white space and punctuation."""
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>", **options))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=36, special_tokens=special, show_progress=False, **options
+    )
+    inner.train_from_iterator(["unbelievable cats can't be 我们 believed"] * 9, trainer)
+    return HuggingFaceTokenizer(inner.to_str(), ROLES)
+
+
+def test_pieces_with_a_mark_at_the_end_of_words_start_words_after_it():
+    tokenizer = plain_pairs(end_of_word_suffix="</w>")
+    vocabulary = tokenizer.vocabulary
+    encoded = tokenizer.encode_with_offsets(["unbelievable cats can't"])
+    ids = np.array([ROLES["cls"], *encoded.ids, ROLES["unk"], *encoded.ids[:1]])
+    starts = vocabulary.masked_words.starts(ids)[1:]
+    found = encoded.starts[starts[: len(encoded.ids)]].tolist()
+    assert found == [0, 13, 18, 21, 22] and len(encoded.ids) > 5
+    assert starts[-2:].all(), "an unknown token is a word"
+
+
+@pytest.mark.parametrize("strategy", ["whole_word", "span", "pmi", "exact"])
+def test_masks_of_words_reject_pieces_without_marks(strategy):
+    options = {"tokens_per_sample": 64, "rate": 0.15, "span_max": 10, "span_p": 0.2}
+    options |= {"mask_token_rate": 0.8, "random_token_rate": 0.1, "strategy": strategy}
+    Masking(vocabulary=plain_pairs(end_of_word_suffix="</w>").vocabulary, **options)
+    if strategy == "exact":
+        Masking(vocabulary=plain_pairs().vocabulary, **options)
+        return
+    with pytest.raises(ToolkitError, match=f"masking {strategy} requires a tokenizer whose pieces"):
+        Masking(vocabulary=plain_pairs().vocabulary, **options)
 
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])

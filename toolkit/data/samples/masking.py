@@ -24,6 +24,7 @@ from toolkit.common.arrays import (
     ragged_arange,
     uniform,
 )
+from toolkit.common.errors import ToolkitError
 from toolkit.data.samples.sequence_pairs import SentenceBatch
 from toolkit.data.samples.statistics import (
     Collocations,
@@ -101,6 +102,14 @@ class Masking(MaskingOptions):
     vocabulary: Vocabulary
     mask_token_rate: float
     random_token_rate: float
+
+    def __post_init__(self) -> None:
+        if self.strategy in ("whole_word", "span", "pmi") and not self.vocabulary.knows_words:
+            raise ToolkitError(
+                f"task.masking {self.strategy} requires a tokenizer whose pieces tell where words "
+                f"start, but this tokenizer.json has no marks for it. Choose --task.masking exact, "
+                f"or train the tokenizer with ByteLevel, Metaspace or end_of_word_suffix </w>."
+            )
 
     def apply(self, sentences: SentenceBatch, noise: HashNoise) -> tuple[IntArray, MaskedPositions]:
         """Tokens as the model sees them, and the selected positions."""

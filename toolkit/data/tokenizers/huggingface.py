@@ -185,7 +185,10 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         # the mark of most symbols, since any may also be an ordinary letter; empty if none is used
         marks = [it for it in MARKS if uses_mark(ordinary, it)]
         mark = max(marks, key=lambda it: sum(s.startswith(it) for s in ordinary), default="")
-        super().__init__(Vocabulary(symbols, mark=mark, **roles), lowercase=False)
+        vocabulary = Vocabulary(symbols, mark=mark, **roles)
+        is_word_level = isinstance(self.backend.model, models.WordLevel)
+        vocabulary.knows_words = bool(mark) or vocabulary.marks_ends or is_word_level
+        super().__init__(vocabulary, lowercase=False)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:
         ids, lengths = super().encode_lines(lines)

@@ -14,6 +14,7 @@ from toolkit.data.tokenizers.words import WordBoundaries, joins
 WORD_START = "▁"  # SentencePiece's mark of a word's first piece
 WORD_REST = "##"  # WordPiece's mark of all pieces but the first
 UNFINISHED = "@@"  # subword-nmt's mark of all pieces but the last, as in fairseq
+WORD_END = "</w>"  # mark of a word's last piece (Sennrich et al. 2016, code)
 SPACE_BYTE = "\u0120"  # the space before a word in byte-level pieces
 SPACE = " "  # the space before a word, a character of its own
 MARKS = SPACE, WORD_START, SPACE_BYTE, WORD_REST
@@ -49,7 +50,12 @@ class Vocabulary:
         self.symbols = list(symbols)
         self.mark = mark
         """Prefix of symbols that start a word, or of all others if it is WORD_REST; empty if every
-        symbol is a word."""
+        symbol is a word, or if marks at its end tell."""
+        ends = sum(it.endswith(WORD_END) for it in self.symbols)
+        self.marks_ends = not mark and 10 * ends >= len(self.symbols) > 0
+        """Whether WORD_END marks the last piece of each word."""
+        self.knows_words = True
+        """Whether symbols tell where words start; not with pieces that have no marks."""
         self.pad, self.cls, self.sep, self.mask, self.unk = pad, cls, sep, mask, unk
         self.roles = dict(zip(ROLES, (pad, cls, sep, mask, unk), strict=True))
         """Role, such as pad or mask -> id."""
@@ -96,16 +102,23 @@ class Vocabulary:
         marks_rest = self.mark == WORD_REST
         pieces = [(s.startswith(self.mark) != marks_rest, self._to_bytes(s)) for s in self.symbols]
         pieces[self.unk] = pieces[self.unk][0], b"a"  # not the signs in <unk>
-        unfinished = [i for i, symbol in enumerate(self.symbols) if self._is_unfinished(symbol)]
+        text = sorted({*range(len(self))} - {*self.roles.values()})
+        unfinished = [i for i in text if self._is_unfinished(self.symbols[i])]
         return WordBoundaries(pieces, self.special, unfinished, punctuation=punctuation)
 
     def _is_unfinished(self, symbol: str) -> bool:
-        """Whether it is a piece of subword-nmt that does not end its word."""
+        """Whether it is a piece that does not end its word, by subword-nmt's mark or without
+        WORD_END.
+        """
+        if self.marks_ends:
+            return not symbol.endswith(WORD_END)
         return not self.mark and symbol.endswith(UNFINISHED)
 
     def _to_bytes(self, symbol: str) -> bytes:
         """The text of a symbol without the mark, which may begin and end within a character."""
         text = symbol.removeprefix(self.mark)
+        if self.marks_ends:
+            return text.removesuffix(WORD_END).encode()
         if self._is_unfinished(symbol):
             return text.removesuffix(UNFINISHED).encode()
         if self.mark == SPACE_BYTE and all(letter in BYTE_LETTERS for letter in text):
