@@ -22,5 +22,5 @@ toolkit-validate "$EVAL/full_eval" --suite babylm-2025-full --path "$entry/run/c
   --predictions "$entry/predictions" --results-path "$entry/full.jsonl" "${score[@]}"
 toolkit-validate "$EVAL/fast_eval" --suite babylm-2025-fast --path "$entry/run" --all-checkpoints \
   --results-path "$entry/fast.jsonl" "${score[@]}"
-toolkit-convert babylm "$entry/run" "$entry/export" --predictions "$entry/predictions" \
+toolkit-convert babylm "$entry/run/checkpoint_last" "$entry/export" --predictions "$entry/predictions" \
   --results "$entry/full.jsonl" "$entry/fast.jsonl"

@@ -186,6 +186,33 @@ def test_answers_of_validate_give_its_accuracies_again(run):
         assert sum(right) / len(rows) == paradigm["accuracy"]
 
 
+def test_answers_and_results_must_be_of_the_final_model(run, capsys):
+    (run / "checkpoint_best").unlink()
+    (run / "checkpoint_best").symlink_to("checkpoint_e1_u2")
+    scores, results = run.parent / "scores", run.parent / "results.jsonl"
+    pair = {"paradigm": "island", "prefixes": ["", ""], "options": ["a", "b"], "scores": [-1, -2]}
+    ewok = {**pair, "prefixes": ["one", "two"], "options": ["a", "a"]}
+    write_lines(scores / "blimp.jsonl", [{**pair, "correct": 1.0}, {**pair, "correct": 0.5}])
+    write_lines(scores / "ewok.jsonl", [ewok])
+    full = {"suite": "babylm-2025-full", "set": "blimp", "score": 0.75, "standard_error": 0.1}
+    full |= {"paradigms": [{"name": "island", "accuracy": 0.75}]}
+    write_lines(results, [{**full, "path": str(run / "checkpoint_last")}])
+    given = ["--predictions", scores, "--results", results]
+    assert ask(run, *given) == 2
+    error = capsys.readouterr().err
+    assert "run/checkpoint_e1_u3. Give that checkpoint" in error and "checkpoint_best" in error
+    assert not (run.parent / "entry").exists()
+    last = ["babylm", str(run / "checkpoint_last"), str(run.parent / "entry"), *map(str, given)]
+    assert main(last) == 0
+    assert "ewok (the challenge compares targets" in " ".join(capsys.readouterr().out.split())
+    assert "ewok" not in read_entry(run) and "chck_2K" in [
+        it.name for it in (run.parent / "entry").iterdir()
+    ]
+    assert "words seen: 2,500" in read_card(run)
+    write_lines(scores / "blimp.jsonl", [{**pair, "correct": 1.0}])
+    assert main(last) == 2 and "another accuracy on island" in capsys.readouterr().err
+
+
 def test_what_an_entry_lacks_is_one_line(run, capsys):
     def error(*more):
         assert ask(run, *more) == 2

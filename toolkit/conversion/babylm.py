@@ -7,6 +7,7 @@ with the answers of the final model by set, and `fast_eval_results`, accuracies 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,11 @@ from toolkit.reporting.tables import Table
 from toolkit.training.callbacks.checkpointing import WORDS
 
 FAST, FULL, GLUE = "babylm-2025-fast", "babylm-2025-full", "babylm-2025-glue"
-READING = "reading"
-"""The set of words in context, of which the challenge wants surprisals."""
+READING, EWOK = "reading", "ewok"
+"""The set of words in context, of which the challenge wants surprisals; and the one that is left
+out. Its program compares both targets after a context; `toolkit.tasks.completions.items`, contexts
+before a target.
+"""
 MAIN, RECORD_FILE, PREDICTIONS_FILE = "main", "revisions.json", "predictions.json"
 REQUIRED = [n * unit for unit in (10**6, 10**7, 10**8) for n in range(1, 10)] + [10**9]
 """Words seen at which the challenge wants a revision, up to those of the last one."""
@@ -50,6 +54,7 @@ def write_entry(c: BabylmConfig) -> Path:
         "glue": collect_classes(c.fine_tuned),
         "fast_eval_results": collect_accuracies(revisions, records),
     }
+    own = select_results(revisions[MAIN], records, c.predictions)
     last = max(read_manifest(it).words or 0 for it in revisions.values())
     wanted = [name_revision(words) for words in REQUIRED if words <= last]
     missing = [name for name in wanted if name not in revisions] + missing_sets(predictions)
@@ -57,7 +62,7 @@ def write_entry(c: BabylmConfig) -> Path:
         target.mkdir(parents=True, exist_ok=True)
         with heartbeat("exporting"):
             kept = [it for it in revisions if not export_revision(it, revisions[it], target, c)]
-        write_scores(target / MAIN / MODEL_CARD_FILE, revisions[MAIN], records, c.fine_tuned)
+        write_scores(target / MAIN / MODEL_CARD_FILE, own, c.fine_tuned)
         write_json(target / PREDICTIONS_FILE, predictions)
         facts = {"revisions": [*revisions], "kept": kept, "missing": missing}
         output.write("entry", {"from": str(source), "to": str(target), **facts})
@@ -136,7 +141,7 @@ def collect_answers(c: BabylmConfig) -> dict[str, JsonObject]:
         )
     answers = dict[str, JsonObject]()
     for name, file in files.items() if c.predictions else ():
-        if not file.exists():
+        if not file.exists() or name == EWOK:
             continue
         with name_file(file, f"Write it with toolkit-validate --suite {FULL} --predictions."):
             rows = read_log(file)
@@ -203,7 +208,7 @@ def collect_accuracies(
     found = dict[str, list[JsonObject | None]]()
     for record in records:
         name = paths.get(resolve(record.get("path", "")))
-        if name and record.get("suite") == FAST:
+        if name and record.get("suite") == FAST and record["set"] != EWOK:
             rows = [*record["paradigms"], *record["correlations"]]
             row = {it["name"]: main_value(it) for it in rows}
             found.setdefault(record["set"], [None] * len(numbers))[numbers[name]] = row
@@ -213,24 +218,60 @@ def collect_accuracies(
 def missing_sets(predictions: Mapping[str, Any]) -> list[str]:
     """What collate_preds.py wants and the predictions lack."""
     tuned, fast = predictions["glue"], predictions["fast_eval_results"]
+    why = {EWOK: " (the challenge compares targets, toolkit-validate contexts)"}
     return [
-        *(name for name in (*read_yaml(SUITE + FULL), "aoa") if name not in predictions),
+        *(
+            f"{name}{why.get(name, '')}"
+            for name in (*read_yaml(SUITE + FULL), "aoa")
+            if name not in predictions
+        ),
         *(name for name in read_yaml(SUITE + GLUE)["tasks"] if name not in tuned),
-        *(f"fast {name}" for name in read_yaml(SUITE + FAST) if None in fast.get(name, [None])),
+        *(
+            f"fast {name}{why.get(name, '')}"
+            for name in read_yaml(SUITE + FAST)
+            if None in fast.get(name, [None])
+        ),
     ]
+
+
+def select_results(
+    checkpoint: Path, records: Sequence[JsonObject], folder: str | None
+) -> list[JsonObject]:
+    """The results of the full suite, which must be of the final model, as must the predictions.
+
+    The items that the predictions have as right must give the accuracies of the results.
+    """
+    full = [it for it in records if it.get("suite") == FULL]
+    own = [it for it in full if resolve(it["path"]) == resolve(checkpoint)]
+    if full and not own:
+        raise ToolkitError(
+            f"the results of --suite {FULL} must be of the final model, {checkpoint}, but are of "
+            f"{resolve(full[0]['path'])}. Give that checkpoint as SOURCE, or evaluate this one."
+        )
+    for record in own if folder else ():
+        file, correct = Path(folder or "", f"{record['set']}.jsonl"), dict[str, list[float]]()
+        for row in read_log(file) if file.exists() else ():
+            if "correct" in row:
+                correct.setdefault(row["paradigm"], []).append(row["correct"])
+        for it in record["paradigms"]:
+            values = correct.get(it["name"], [it["accuracy"]])
+            if not math.isclose(sum(values) / len(values), it["accuracy"], abs_tol=1e-9):
+                raise ToolkitError(
+                    f"{file} must be of the results given for {checkpoint}, but has another "
+                    f"accuracy on {it['name']}. Give toolkit-validate --suite {FULL} once with "
+                    f"--predictions and --results-path."
+                )
+    return own
 
 
 SCORES = "## Scores\n"
 
 
-def write_scores(
-    card: Path, checkpoint: Path, records: Sequence[JsonObject], fine_tuned: str | None
-) -> None:
+def write_scores(card: Path, records: Sequence[JsonObject], fine_tuned: str | None) -> None:
     """Replace the last section of a model card by the scores of the final model."""
     suite = [
         [record["set"], "zero-shot", record["score"], record["standard_error"]]
         for record in records
-        if record.get("suite") == FULL and resolve(record["path"]) == resolve(checkpoint)
     ]
     tuned = [
         [task["task"], f"fine-tuned, {task['metric']}, {task['n']} runs", task["mean"], None]
