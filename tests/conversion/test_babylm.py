@@ -200,7 +200,9 @@ def test_answers_and_results_must_be_of_the_final_model(run, capsys):
     given = ["--predictions", scores, "--results", results]
     assert ask(run, *given) == 2
     error = capsys.readouterr().err
-    assert "run/checkpoint_e1_u3. Give that checkpoint" in error and "checkpoint_best" in error
+    assert (
+        "run/checkpoint_e1_u3. Give that checkpoint" in error and "/checkpoint_e1_u2, but" in error
+    )
     assert not (run.parent / "entry").exists()
     last = ["babylm", str(run / "checkpoint_last"), str(run.parent / "entry"), *map(str, given)]
     assert main(last) == 0
