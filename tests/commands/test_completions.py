@@ -255,8 +255,25 @@ def test_a_second_checkpoint_is_compared_with_the_first_on_the_same_pairs(
     )
     printed = capsys.readouterr().out
     assert f"minus {runs / 'mlm'} (over 2 and 1 seeds)" in printed and "frequency only" in printed
+    assert printed.count(f"{tmp_path / 'lm'}: log_likelihood, over 2 seeds") == 1
+    assert third["over_seeds"]["groups"][-1]["accuracy"] == pytest.approx(
+        third["overall"]["accuracy"]
+    )
     rows = {row["name"]: row["frequency_only"] for row in first["paradigms"]}
     assert rows == {"verbs": 0.5, "nouns": pytest.approx(1 / 3)}, "sees is the most frequent form"
+
+
+def test_single_items_have_no_standard_error(runs, blimp, tmp_path, capsys):
+    results, seeds = tmp_path / "results", [tmp_path / f"lm,seed={seed}" for seed in (0, 1)]
+    for seed in seeds:
+        seed.symlink_to(runs / "mlm")
+    words = [str(blimp), "--limit", "1", "--path", *map(str, seeds), "--results-path", str(results)]
+    assert main([*words, "--task", "minimal_pairs"]) == 0
+    last = json.loads(results.read_text().splitlines()[1])
+    for rows in (last["paradigms"], [last["overall"]], last["over_seeds"]["groups"]):
+        assert {row["standard_error"] for row in rows} == {None}
+    table = capsys.readouterr().out.split("over 2 seeds")[1]
+    assert next(it for it in table.splitlines() if "overall" in it).split()[-1] == "-"
 
 
 ROWS = {

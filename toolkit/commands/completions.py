@@ -234,14 +234,20 @@ def evaluate_on_items(
 def compare_with_first(
     models: dict[str, list[Outcome]], path: str, items: Sequence[Item], outcome: Outcome, unit: str
 ) -> JsonObject:
-    """Add an outcome to those of its model; the difference of another model from the first one."""
+    """Add an outcome to those of its model; the accuracy over several seeds so far, and the
+    difference of another model from the first one."""
     seeds = models.setdefault(name_model(path), [])
     seeds.append(outcome)
     name, first = next(iter(models.items()))
-    if first is seeds:
-        return {}
-    groups = compare(items, seeds, first, unit)
-    return {"difference": {"from": name, "seeds": [len(seeds), len(first)], "groups": groups}}
+    record: JsonObject = {}
+    if len(seeds) > 1:
+        facts = {"model": name_model(path), "seeds": len(seeds)}
+        record["over_seeds"] = {**facts, "groups": compare(items, seeds, [], unit)}
+    if first is not seeds:
+        groups = compare(items, seeds, first, unit)
+        facts = {"from": name, "seeds": [len(seeds), len(first)]}
+        record["difference"] = {**facts, "groups": groups}
+    return record
 
 
 def check_finite(items: Sequence[Item], found: Scores, precision: str) -> None:

@@ -257,14 +257,16 @@ def choose(
     return results.astype(np.float64), is_best & (count > 1)
 
 
-def stratified_error(results: FloatArray, strata: IntArray) -> float:
+def stratified_error(results: FloatArray, strata: IntArray) -> float | None:
     """The standard error sqrt(sum_k n_k var_k) / N of the mean of all results, var_k the variance
     within paradigm k: paradigms are strata (Cochran 1977, section 5.3), whose differences are no
     sampling error. It is the deviation of means of bootstrap samples within paradigms, without
-    their noise.
+    their noise. None if no paradigm has two results.
     """
-    within = 0.0
-    for stratum in np.unique(strata):
+    within, every = 0.0, np.unique(strata)
+    if len(every) == len(strata):
+        return None
+    for stratum in every:
         part = results[strata == stratum]
         within += float(((part - part.mean()) ** 2).sum())
     return float(np.sqrt(within)) / len(results)

@@ -47,7 +47,7 @@ def combined(rows):
     """Accuracy and standard error of several strata from those of each."""
     pairs = np.array([row["pairs"] for row in rows])
     mean = sum(pairs * [row["accuracy"] for row in rows]) / sum(pairs)
-    errors = pairs * [row["standard_error"] for row in rows]
+    errors = pairs * [row["standard_error"] or 0.0 for row in rows]
     return pytest.approx((mean, np.sqrt(sum(errors**2)) / sum(pairs)))
 
 
@@ -184,5 +184,13 @@ def test_error_of_a_difference_over_seeds_is_that_of_all_bootstrap_samples_of_se
             samples.append(a[drawn, :][:, kept].mean() - b[other, kept].mean())
     assert overall["difference"] == pytest.approx(a.mean() - b.mean())
     assert overall["standard_error"] == pytest.approx(np.std(samples), rel=1e-9)
+    samples = [
+        a[drawn, :][:, [*first, *second]].mean()
+        for first, second in product(product(range(3), repeat=3), product((3, 4), repeat=2))
+        for drawn in product(range(3), repeat=2)
+    ]
+    one = compare(items, models[0], [], "pairs")[-1]
+    found = one["accuracy"], one["standard_error"]
+    assert found == pytest.approx((a.mean(), np.std(samples)), rel=1e-9)
     alone = compare(items, models[0][:1], models[1][:1], "pairs")[-1]
     assert alone["standard_error"] < overall["standard_error"]

@@ -114,7 +114,7 @@ def summarize(items: Sequence[Item], found: Outcome, unit: str) -> JsonObject:
 def compare(
     items: Sequence[Item], found: Sequence[Outcome], first: Sequence[Outcome], unit: str
 ) -> list[JsonObject]:
-    """Accuracies of a model's seeds minus those of another one's, by phenomenon and overall.
+    """Accuracies of a model's seeds, less those of another's if any, by phenomenon and overall.
 
         se^2 = e(a - b)^2 + sum_s (d_s^2 + e(a_s - a)^2) / (n (n - 1)) + the same sum for b
 
@@ -129,22 +129,23 @@ def compare(
         summary = summarize(items, found[0]._replace(correct=correct), unit)
         return [*summary["phenomena"], {"name": "overall", **summary["overall"]}]
 
-    models = [np.stack([it.correct for it in seeds]) for seeds in (found, first)]
-    a, b = (seeds.mean(0) for seeds in models)
-    rows = measure(a - b)
-    variances = [it["standard_error"] ** 2 for it in rows]
+    models = [np.stack([it.correct for it in seeds]) for seeds in (found, first) if seeds]
+    rows = measure(models[0].mean(0) - sum(seeds.mean(0) for seeds in models[1:]))
+    variances = np.array([it["standard_error"] for it in rows], float) ** 2
     for seeds in models:
         n = len(seeds)
         for correct in seeds if n > 1 else ():
-            for index, it in enumerate(measure(correct - seeds.mean(0))):
-                squares = it["accuracy"] ** 2 + it["standard_error"] ** 2
-                variances[index] += squares / (n * (n - 1))
+            parts = [
+                (it["accuracy"], it["standard_error"]) for it in measure(correct - seeds.mean(0))
+            ]
+            variances += (np.array(parts, float) ** 2).sum(1) / (n * (n - 1))
     return [
         {
-            **{"name": it["name"], unit: it[unit], "difference": it["accuracy"]},
-            "standard_error": variance**0.5,
+            **{"name": it["name"], unit: it[unit]},
+            "difference" if first else "accuracy": it["accuracy"],
+            "standard_error": None if np.isnan(variance) else variance**0.5,
         }
-        for it, variance in zip(rows, variances, strict=True)
+        for it, variance in zip(rows, variances.tolist(), strict=True)
     ]
 
 
@@ -181,6 +182,10 @@ def make_tables(record: JsonObject, *, paradigms: bool) -> list[Table]:
             tables.append(make_table(columns, record["paradigms"], caption))
         columns = ("phenomenon", "field", "paradigms", *metrics)
         tables.append(make_table(columns, rows, caption))
+    if found := record.get("over_seeds"):
+        columns = ("phenomenon", *(it for it in found["groups"][0] if it != "name"))
+        name = f"{found['model']}: {scoring}, over {found['seeds']} seeds"
+        tables.append(make_table(columns, found["groups"], name))
     if found := record.get("difference"):
         seeds, others = found["seeds"]
         more = f" (over {seeds} and {others} seeds)" if max(seeds, others) > 1 else ""

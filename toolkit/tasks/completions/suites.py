@@ -90,11 +90,11 @@ def summarize_set(record: JsonObject, average: Average) -> JsonObject:
         for key in ("accuracy", *BASELINES)
         if key in rows[0]
     }
-    errors = [it["standard_error"] for it in rows if "standard_error" in it]
+    errors = shares * np.array([it.get("standard_error") for it in rows], float)
     return {
         "items": sum(it.get("items") or it["pairs"] for it in rows),
         "score": means.pop("accuracy"),
-        "standard_error": float(np.linalg.norm(shares * errors)) if errors else None,
+        "standard_error": None if np.isnan(errors).all() else float(np.sqrt(np.nansum(errors**2))),
         "ties": sum(it.get("ties", 0) for it in rows),
         **{"chance": None, "length_only": None, **means},
     }
