@@ -52,10 +52,13 @@ ITERATIONS = {
         (3.8916678022926607, -2.772484153217685, 0.5060648178503393),
         (3.285753657755655, -2.3681294933425376, 0.46449024233003106),
         (2.3465413258596377, -1.7097828382687081, 0.42323551169305323),
+        (1.875, -1.25, 0.375),
     ],
 }
 """a, b, c of a x + b x^3 + c x^5 in each step, the last ones in all others; they soon move singular
-values close to 1 (Jordan et al. 2024; Amsel et al. 2025, for five steps)."""
+values close to 1 (Jordan et al. 2024). Those of polar_express are computed by the method of Amsel
+et al. (2025), with another safety factor than theirs, as in modded-nanogpt; the last ones are of
+order 3 at 1."""
 SAFETY = 1.02
 """Factor of the norm that a momentum is divided by for polar_express, which diverges above 1."""
 TINY = 1e-7
