@@ -212,7 +212,10 @@ def test_missing_files_and_folders_without_pairs_are_one_line(runs, blimp, capsy
 
 def test_options_that_cannot_be_combined_are_one_line(runs, blimp, tmp_path, capsys):
     for words, message in (
-        (["--scoring", "log_likelihood"], "scoring must be pseudo_log_likelihood or within_word"),
+        (
+            ["--scoring", "log_likelihood"],
+            "scoring must be one of pseudo_log_likelihood, within_word",
+        ),
         (["--path", runs / "mlm", runs / "mlm", "--predictions", "x"], "requires one checkpoint"),
         (
             ["--task", "mlm"],
@@ -388,6 +391,7 @@ def test_a_suite_scores_its_sets_in_order_and_reports_those_that_are_missing(
     assert forms["score"] == forms["correlations"][0]["spearman"] and forms["chance"] is None
     assert {it.name for it in scores.iterdir()} == {f"{it['set']}.jsonl" for it in records}
     printed = capsys.readouterr().out
+    assert "/mlm: boxes: " in printed
     assert "gone is left out: No such file or directory" in printed
     assert "nothing.csv: No such file or directory." in printed
     table = printed.split("own.yaml\n")[-1].splitlines()
@@ -402,8 +406,16 @@ def test_a_suite_scores_its_sets_in_order_and_reports_those_that_are_missing(
 @pytest.mark.parametrize(
     ("suite", "message"),
     [
-        ("babylm", r"no suite is called 'babylm'. Known: babylm-2025-fast"),
-        ("blimp: {files: [.], avrage: items}", r"own.yaml: .*unknown field avrage"),
+        (
+            "babylm-2026",
+            r"Did you mean '.*-full'\? Known: babylm-2025-fast, babylm-2025-full, blimp\.",
+        ),
+        ("nothing.yaml", r"No such file: nothing\.yaml\."),
+        ("blimp: {files: [.], avrage: items}", r"own.yaml: blimp: .*unknown field avrage"),
+        (
+            "blimp: {files: [.], ties: mean}",
+            r"own.yaml: blimp: ties: .*'mean'.* ties is half, first\.",
+        ),
         ("blimp: [", r"--suite must name a YAML file, but .*own.yaml: line 1"),
         ("../a: {files: [x]}", r"own.yaml: .*expected the name of a file"),
         ("a: {files: [x]}", r"no set of --suite .*own.yaml could be evaluated. See the lines"),

@@ -121,7 +121,7 @@ def test_what_a_suite_cannot_do_is_one_line(files, jobs, capsys):
         assert ask(files, *more, **options) == 2
         return capsys.readouterr().err
 
-    assert "no suite is called" in error(suite="nothing")
+    assert "nothing'. Known: babylm-2025-glue, superglue." in error(suite="nothing")
     assert "--suite cannot be combined with --grid" in error("--grid", "lr=1,2")
     (files / "bad.yaml").write_text("seeds: [one]\ntasks: {}\n")
     assert "bad.yaml: seeds[0]" in error(suite="bad.yaml")

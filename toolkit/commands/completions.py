@@ -210,7 +210,7 @@ def evaluate_on_items(
     outcome = judge(items, found, c.ties, zipf)
     kept = np.array([item.rating is None for item in items])
     record: JsonObject = {
-        **{"task": c.task, "path": path},
+        **{"task": c.task, "path": path, **({"set": part.name} if part.name else {})},
         **{"scoring": scorer.scoring, "normalization": c.normalization},
         "precision": precision.name,
     }

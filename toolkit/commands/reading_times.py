@@ -113,21 +113,24 @@ def report_ages(
     """Fit, print and return the ages of one run."""
     if len(records) < MIN_CHECKPOINTS:
         raise ToolkitError(
-            f"{run} must have at least {MIN_CHECKPOINTS} checkpoints, but has {len(records)}. "
-            f"Train with --save-at-words log."
+            f"{run} must have at least {MIN_CHECKPOINTS} checkpoints, but --path names "
+            f"{len(records)}. Name the save folder, and train with --save-at-words log."
         )
     found = {"run": run, **acquire(records, human)}
     output.write(records[0]["task"], found)
+    early, start = found["before_first"], f"before {records[0]['words']:,}"
+    cells = {word: f"{age:,.0f}" for word, (age, _) in found["ages"].items() if age is not None}
+    cells |= dict.fromkeys(early, start)
     rows = [
-        [word, None if age is None else f"{age:,.0f}", None if own is None else f"{own:g}"]
-        for word, (age, own) in found["ages"].items()
+        [word, cells.get(word), None if own is None else f"{own:g}"]
+        for word, (_, own) in found["ages"].items()
     ]
     names = ["word", "words seen", "human age"]
     Table(columns=names, rows=rows, caption=run, right_align=names[1:]).print(output.console)
     output.print_line(
-        f"{found['acquired']} of {found['words']} words acquired; correlation of log words with "
-        f"human ages over {found['compared']}: Spearman {found['spearman']:.3f}, Pearson "
-        f"{found['pearson']:.3f}."
+        f"{found['acquired']} of {found['words']} words acquired, {len(early)} more {start} words; "
+        f"correlation of log words with human ages over {found['compared']}: "
+        f"Spearman {found['spearman']:.3f}, Pearson {found['pearson']:.3f}."
     )
     return found
 

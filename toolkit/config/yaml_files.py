@@ -82,6 +82,19 @@ def read_yaml(path: str, option: str = "--config") -> dict[str, Any]:
     return tree or {}
 
 
+def read_suite(name: str, *, tunes: bool) -> dict[str, Any]:
+    """The content of a suite, a file or one of the package; the latter are suggested if they
+    are of the same kind: fine-tuning, or sets.
+    """
+    texts = read_recipes(SUITE)
+    if Path(name).exists() or name in texts:
+        return read_yaml(name if Path(name).exists() else SUITE + name, "--suite")
+    if Path(name).suffix in (".yaml", ".yml"):
+        raise ToolkitError(f"No such file: {name}.")
+    known = [it for it, text in texts.items() if ("\ntasks:" in text) == tunes]
+    raise ToolkitError(f"no suite is called {name!r}. {suggest_name(name, known)}")
+
+
 def read_source(path: str) -> str:
     """The text of a configuration file, which may be a pipe, or of a recipe or suite."""
     for kind in (RECIPE, SUITE):

@@ -20,7 +20,7 @@ from toolkit.config.commands.train import SUITE_TRAIN, TRAIN, SweepConfig
 from toolkit.config.load import Resolved, resolve, to_run_config
 from toolkit.config.sections import ComponentConfig
 from toolkit.config.values import ALTERNATIVES, flatten_sections
-from toolkit.config.yaml_files import SUITE, read_yaml
+from toolkit.config.yaml_files import read_suite
 from toolkit.data.formats.rows.format import RowsConfig
 from toolkit.data.preprocess import preprocess
 from toolkit.data.storage.meta import META_FILE, read_meta
@@ -73,8 +73,7 @@ def run_suite(argv: Sequence[str], c: SweepConfig) -> int:
             "files of its tasks."
         )
     with name_file(Path(source), "A suite of fine-tuning has `seeds`, `train` and `tasks`."):
-        tree = read_yaml(source if Path(source).exists() else SUITE + source, "--suite")
-        suite = convert(tree, Suite)
+        suite = convert(read_suite(source, tunes=True), Suite)
     c = replace(c, seeds=c.seeds or [int(seed) for seed in suite.seeds])
     base, limit = Path(config.checkpoint.save_dir), max_input_length(config.arch.config)
     base.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.config.commands.generate import SurprisalOptions
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import WordSurprisal
+from toolkit.reporting.console import Output
 from toolkit.tasks.completions.acquisition import average_words, fit_age
 from toolkit.tasks.completions.items import read_sets
 from toolkit.tasks.completions.reading_times import ReadingTimes
@@ -126,11 +127,35 @@ def test_ages_follow_from_the_surprisals_of_all_checkpoints(run, monkeypatch, ca
     assert len(loaded) == len(SEEN), "results that the file has are not computed again"
 
 
+def test_words_below_half_way_at_the_first_checkpoint_are_counted_separately(capsys):
+    curves = {
+        middle: 6 + 8 / (1 + np.exp((np.log10(SEEN) - middle) / 0.2)) for middle in (3.4, 4.2)
+    }
+    words = {"early": np.full(6, 6.0), "never": np.linspace(15, 14.5, 6)}
+    words |= {"cat": curves[3.4], "dogs": curves[4.2]}
+    records = [
+        {"task": "t", "words": int(seen), "surprisals": {k: [v[i], 14.0] for k, v in words.items()}}
+        for i, seen in enumerate(SEEN)
+    ]
+    with Output(None) as output:
+        found = command.report_ages(
+            "run", records, dict.fromkeys(words, 1.0) | {"cat": 2.0}, output
+        )
+    assert (found["before_first"], found["acquired"], found["compared"]) == (["early"], 2, 2)
+    printed = capsys.readouterr().out
+    assert "2 of 4 words acquired, 1 more before 1,000 words" in printed
+    rows = dict(line.split(maxsplit=1) for line in printed.splitlines() if line.split()[0] in words)
+    assert rows["early"].startswith("before 1,000") and rows["never"].startswith("-")
+
+
 def test_runs_without_words_or_with_few_checkpoints_are_one_line(run, capsys):
     for update in (1, 2, 3):
         shutil.rmtree(run / "run" / f"checkpoint_e1_u{update}")
     assert ask(run) == 2
-    assert "must have at least 4 checkpoints, but has 3." in capsys.readouterr().err
+    assert (
+        "must have at least 4 checkpoints, but --path names 3. Name the save folder"
+        in capsys.readouterr().err
+    )
     set_clock(run / "run" / "checkpoint_e1_u4", 4)
     assert ask(run) == 2
     assert "checkpoint_e1_u4 must have counted the words" in capsys.readouterr().err

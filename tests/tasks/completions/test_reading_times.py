@@ -119,7 +119,7 @@ def test_scores_of_the_challenge_equal_loops_over_products_of_columns(
         for i, word in enumerate(words[1:], 1):
             times = rng.normal(300, 9, len(measures)).tolist()
             columns = [lexicon[word.word.strip(",.")], len(word.word), i]
-            before = [len(words[i - 1].word), nats[i - 1]] if i > 1 else None
+            before = [len(words[i - 1].word.strip(",.")), nats[i - 1]] if i > 1 else None
             rows.append((columns, before, nats[i], times))
             cells = [f'"{sentence}"', f'"{word.word}"', i, columns[0], *times]
             lines.append(",".join(map(str, cells)) + "\n")

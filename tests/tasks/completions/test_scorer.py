@@ -222,7 +222,12 @@ LM = ("transformer_lm_tiny", "language_modeling")
     ("arch", "task", "scoring", "message"),
     [
         ("bert_tiny", "rtd", "auto", r"mlm, .* or language_modeling; .* trained with rtd\.$"),
-        ("bert_tiny", "mlm", "log_likelihood", r"pseudo_log_likelihood or .* but is log_likelih"),
+        (
+            "bert_tiny",
+            "mlm",
+            "log_likelihood",
+            r"one of pseudo_log_likelihood, .* but is 'log_likelih",
+        ),
         (*LM, "pseudo_log_likelihood", r"scoring must be log_likelihood for a model trained with"),
     ],
 )

@@ -60,15 +60,18 @@ def fit_age(words: FloatArray, surprisals: FloatArray, chance: float) -> float:
 def acquire(records: Sequence[JsonObject], human: Mapping[str, float]) -> JsonObject:
     """The age of each word by the checkpoints of a run; correlations of its log with human ages."""
     seen = np.array([record["words"] for record in records], float)
-    ages = {
-        word: fit_age(seen, np.array([it["surprisals"][word][0] for it in records]), chance)
-        for word, (_, chance) in records[-1]["surprisals"].items()
-    }
+    levels = {word: chance for word, (_, chance) in records[-1]["surprisals"].items()}
+    curves = {word: np.array([it["surprisals"][word][0] for it in records]) for word in levels}
+    ages = {word: fit_age(seen, curve, levels[word]) for word, curve in curves.items()}
+    half = {word: (levels[word] + curve[-1]) / 2 for word, curve in curves.items()}
+    early = [
+        it for it, age in ages.items() if math.isnan(age) and curves[it][0] < half[it] < levels[it]
+    ]
     both = {word: age for word, age in ages.items() if np.isfinite([age, human[word]]).all()}
     pairs = np.array([human[word] for word in both]), np.log10([*both.values()])
     return {
         **{"words": len(ages), "acquired": int(np.isfinite([*ages.values()]).sum())},
-        "compared": len(both),
+        **{"before_first": early, "compared": len(both)},
         **{"spearman": spearman(*pairs), "pearson": pearson(*pairs)},
         "ages": {
             word: [None if math.isnan(it) else it for it in (age, human[word])]

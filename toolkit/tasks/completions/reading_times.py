@@ -14,7 +14,8 @@ correlations of a measure and the surprisal of the word, to which only the measu
 
     baseline   1, the columns z_1 .. z_K, and the products z_j z_k, j < k
     rt         z = frequency, length, index in the sentence; the mean over four measures of eyes
-    spr        z = these, and length and surprisal of the word before; self-paced reading
+    spr        z = these, and length (without punctuation around it) and surprisal of the word
+               before; self-paced reading
 
 N words   P columns of a regression
 """
@@ -184,6 +185,7 @@ def rate_reading(
     sums = [[it._replace(surprisal=it.uncorrected) for it in sentence] for sentence in words]
     found, rows = list_predictors(data, sums), set(data.places)
     measured = np.array([(sentence, index - 1) in rows for sentence, index in data.places])
+    found[:, 1, 0] = [len(strip_word(words[it][index - 1].word)) for it, index in data.places]
     before = np.where(measured[:, None], found[:, 1, ::2], np.nan)
     places = np.array(data.places, float)[:, 1]
     columns, surprisal = np.column_stack([found[:, 0, :2], places]), found[:, 0, 2]

@@ -171,7 +171,7 @@ def describe_scoring(scoring: str, normalization: str) -> str:
 def make_tables(record: JsonObject, *, paradigms: bool) -> list[Table]:
     """Phenomena and overall accuracy; paradigms too on request, or if they are few."""
     scoring = describe_scoring(record["scoring"], record["normalization"])
-    caption, tables = f"{record['path']}: {scoring}", []
+    caption, tables = ": ".join(filter(None, [record["path"], record.get("set"), scoring])), []
     if record["paradigms"]:
         known = [it for it in METRICS if it in record["overall"]]
         metrics = ("pairs" if record["task"] == PAIRS else "items", *known)

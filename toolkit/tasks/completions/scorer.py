@@ -92,8 +92,8 @@ class TextScorer:
         if scoring not in ("auto", *known):
             task = TASKS.find_name(type(learner.task))
             raise ToolkitError(
-                f"scoring must be {' or '.join(known)} for a model trained with --task {task}, but "
-                f"is {scoring}."
+                f"scoring must be {'one of ' * (len(known) > 1)}{', '.join(known)} for a model "
+                f"trained with --task {task}, but is {scoring!r}."
             )
         self.scoring = known[0] if scoring == "auto" else scoring
         self.is_causal = self.scoring == "log_likelihood"

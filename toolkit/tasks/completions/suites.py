@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.json_files import FileName, JsonObject, convert, name_file
 from toolkit.config.commands.checkpoints import CompletionsConfig, Normalization
 from toolkit.config.sections import Scoring
-from toolkit.config.yaml_files import SUITE, read_yaml
+from toolkit.config.yaml_files import read_suite
 from toolkit.reporting.runs import main_value
 from toolkit.reporting.tables import Table
 from toolkit.tasks.completions.results import BASELINES, make_table
@@ -53,10 +54,18 @@ def list_parts(c: CompletionsConfig) -> list[Part]:
     """The sets of a suite in order; without one, what the command names."""
     if not c.suite:
         return [Part("", "items", c)]
-    source = c.suite if Path(c.suite).exists() else SUITE + c.suite
     remedy = "Each set has a name, and `files: [...]`. toolkit-train reads suites of fine-tuning."
     with name_file(Path(c.suite), remedy):
-        sets = convert(read_yaml(source, "--suite"), dict[FileName, SuiteSet])
+        tree = convert(read_suite(c.suite, tunes=False), dict[FileName, object])
+    values = "; ".join(
+        f"{it.name} is {', '.join(found)}"
+        for it in msgspec.structs.fields(SuiteSet)
+        if (found := re.findall(r"'(\w+)'", str(it.type)))
+    )
+    sets = dict[str, SuiteSet]()
+    for name, content in tree.items():
+        with name_file(Path(f"{c.suite}: {name}"), f"{remedy} Values: {values}."):
+            sets[name] = convert(content, SuiteSet)
     if len(c.files) != 1 or not Path(c.files[0]).is_dir():
         raise ToolkitError(f"--suite {c.suite} requires one folder, with the files of its sets.")
     parts = []
