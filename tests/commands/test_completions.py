@@ -414,7 +414,7 @@ def test_a_suite_scores_its_sets_in_order_and_reports_those_that_are_missing(
         ("blimp: {files: [.], avrage: items}", r"own.yaml: blimp: .*unknown field avrage"),
         (
             "blimp: {files: [.], ties: mean}",
-            r"own.yaml: blimp: ties: .*'mean'.* ties is half, first\.",
+            r"own.yaml: blimp: ties: .*'mean'.* those of --task completions",
         ),
         ("blimp: [", r"--suite must name a YAML file, but .*own.yaml: line 1"),
         ("../a: {files: [x]}", r"own.yaml: .*expected the name of a file"),

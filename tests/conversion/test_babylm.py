@@ -212,7 +212,7 @@ def test_answers_and_results_must_be_of_the_final_model(run, capsys):
     ]
     assert "words seen: 2,500" in read_card(run)
     write_lines(scores / "blimp.jsonl", [{**pair, "correct": 1.0}])
-    assert main(last) == 2 and "another accuracy on island" in capsys.readouterr().err
+    assert main(last) == 2 and "another one on island" in capsys.readouterr().err
 
 
 def test_what_an_entry_lacks_is_one_line(run, capsys):

@@ -54,10 +54,9 @@ def test_batches_are_the_same_over_several_ranks(config):
 
 
 def test_batches_have_places_for_the_largest_rate_of_a_schedule(config):
-    falling, constant = (
-        next(iter(TrainingRun(config(**FILLED, mask_rate=rate), World()).train.loader_for(1)
-                  .updates(1)))[0] for rate in ("0.6:0.1", 0.6)
-    )  # fmt: skip
+    configs = (config(**FILLED, mask_rate=rate) for rate in ("0.6:0.1", 0.6))
+    loaders = (TrainingRun(c, World()).train.loader_for(1) for c in configs)
+    falling, constant = (next(iter(loader.updates(1)))[0] for loader in loaders)
     assert len(falling.targets) == len(constant.targets)
 
 

@@ -54,7 +54,9 @@ def write_entry(c: BabylmConfig) -> Path:
         "glue": collect_classes(c.fine_tuned),
         "fast_eval_results": collect_accuracies(revisions, records),
     }
-    own = select_results(revisions[MAIN], records, c.predictions)
+    own = select_results(revisions[MAIN], records)
+    if c.predictions:
+        check_answers(Path(c.predictions), own)
     last = max(read_manifest(it).words or 0 for it in revisions.values())
     wanted = [name_revision(words) for words in REQUIRED if words <= last]
     missing = [name for name in wanted if name not in revisions] + missing_sets(predictions)
@@ -218,29 +220,17 @@ def collect_accuracies(
 def missing_sets(predictions: Mapping[str, Any]) -> list[str]:
     """What collate_preds.py wants and the predictions lack."""
     tuned, fast = predictions["glue"], predictions["fast_eval_results"]
-    why = {EWOK: " (the challenge compares targets, toolkit-validate contexts)"}
-    return [
-        *(
-            f"{name}{why.get(name, '')}"
-            for name in (*read_yaml(SUITE + FULL), "aoa")
-            if name not in predictions
-        ),
+    missing = [
+        *(name for name in (*read_yaml(SUITE + FULL), "aoa") if name not in predictions),
         *(name for name in read_yaml(SUITE + GLUE)["tasks"] if name not in tuned),
-        *(
-            f"fast {name}{why.get(name, '')}"
-            for name in read_yaml(SUITE + FAST)
-            if None in fast.get(name, [None])
-        ),
+        *(f"fast {name}" for name in read_yaml(SUITE + FAST) if None in fast.get(name, [None])),
     ]
+    why = "the challenge compares targets, toolkit-validate contexts"
+    return [f"{name} ({why})" if name.endswith(EWOK) else name for name in missing]
 
 
-def select_results(
-    checkpoint: Path, records: Sequence[JsonObject], folder: str | None
-) -> list[JsonObject]:
-    """The results of the full suite, which must be of the final model, as must the predictions.
-
-    The items that the predictions have as right must give the accuracies of the results.
-    """
+def select_results(checkpoint: Path, records: Sequence[JsonObject]) -> list[JsonObject]:
+    """The results of the full suite that are of the final model; others alone are an error."""
     full = [it for it in records if it.get("suite") == FULL]
     own = [it for it in full if resolve(it["path"]) == resolve(checkpoint)]
     if full and not own:
@@ -248,8 +238,13 @@ def select_results(
             f"the results of --suite {FULL} must be of the final model, {checkpoint}, but are of "
             f"{resolve(full[0]['path'])}. Give that checkpoint as SOURCE, or evaluate this one."
         )
-    for record in own if folder else ():
-        file, correct = Path(folder or "", f"{record['set']}.jsonl"), dict[str, list[float]]()
+    return own
+
+
+def check_answers(folder: Path, results: Sequence[JsonObject]) -> None:
+    """Raise if the items that are right among the answers do not give the accuracies of results."""
+    for record in results:
+        file, correct = folder / f"{record['set']}.jsonl", dict[str, list[float]]()
         for row in read_log(file) if file.exists() else ():
             if "correct" in row:
                 correct.setdefault(row["paradigm"], []).append(row["correct"])
@@ -257,11 +252,10 @@ def select_results(
             values = correct.get(it["name"], [it["accuracy"]])
             if not math.isclose(sum(values) / len(values), it["accuracy"], abs_tol=1e-9):
                 raise ToolkitError(
-                    f"{file} must be of the results given for {checkpoint}, but has another "
-                    f"accuracy on {it['name']}. Give toolkit-validate --suite {FULL} once with "
+                    f"{file} must have the accuracies of the results of {record['path']}, but has "
+                    f"another one on {it['name']}. Give toolkit-validate --suite {FULL} once with "
                     f"--predictions and --results-path."
                 )
-    return own
 
 
 SCORES = "## Scores\n"

@@ -91,9 +91,10 @@ class TextScorer:
             scoring = "auto"
         if scoring not in ("auto", *known):
             task = TASKS.find_name(type(learner.task))
+            choices = known[0] if len(known) == 1 else f"one of {', '.join(known)}"
             raise ToolkitError(
-                f"scoring must be {'one of ' * (len(known) > 1)}{', '.join(known)} for a model "
-                f"trained with --task {task}, but is {scoring!r}."
+                f"scoring must be {choices} for a model trained with --task {task}, but is "
+                f"{scoring!r}."
             )
         self.scoring = known[0] if scoring == "auto" else scoring
         self.is_causal = self.scoring == "log_likelihood"

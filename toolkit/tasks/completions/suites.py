@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -57,14 +56,10 @@ def list_parts(c: CompletionsConfig) -> list[Part]:
     remedy = "Each set has a name, and `files: [...]`. toolkit-train reads suites of fine-tuning."
     with name_file(Path(c.suite), remedy):
         tree = convert(read_suite(c.suite, tunes=False), dict[FileName, object])
-    values = "; ".join(
-        f"{it.name} is {', '.join(found)}"
-        for it in msgspec.structs.fields(SuiteSet)
-        if (found := re.findall(r"'(\w+)'", str(it.type)))
-    )
     sets = dict[str, SuiteSet]()
     for name, content in tree.items():
-        with name_file(Path(f"{c.suite}: {name}"), f"{remedy} Values: {values}."):
+        remedy = "Its options are `files`, `task`, `average` and those of --task completions."
+        with name_file(Path(f"{c.suite}: {name}"), remedy):
             sets[name] = convert(content, SuiteSet)
     if len(c.files) != 1 or not Path(c.files[0]).is_dir():
         raise ToolkitError(f"--suite {c.suite} requires one folder, with the files of its sets.")
