@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 Rows = list[list[str]]
 """The header first."""
@@ -28,6 +29,16 @@ def deviation(values: Sequence[float]) -> float:
 
 def standard_error(values: Sequence[float]) -> float:
     return deviation(values) / math.sqrt(len(values))
+
+
+def error_cell(
+    groups: Iterable[Mapping[str, Any]],
+    digits: int,
+    choose: Callable[[Sequence[float]], float] = max,
+) -> str:
+    """One of the standard errors of groups of items, in percent; - if they have single items."""
+    errors = [it["standard_error"] for it in groups if it["standard_error"] is not None]
+    return f"{100 * choose(errors):.{digits}f}" if errors else "-"
 
 
 def markdown(rows: Rows) -> str:

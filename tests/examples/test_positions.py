@@ -32,7 +32,8 @@ def test_script_compares_variants_from_text_to_picture(commands, tmp_path):
     text = [f"The {w} of page {i} sat on the mat, and so it was." for i in range(800) for w in "ab"]
     (tmp_path / "text.txt").write_text("\n".join(text) + "\n")
     pair = {"sentence_good": "The page sat.", "sentence_bad": "The sat page.", "UID": "order"}
-    (tmp_path / "order.jsonl").write_text(json.dumps({**pair, "linguistics_term": "order"}) + "\n")
+    line = json.dumps({**pair, "linguistics_term": "order"}) + "\n"
+    (tmp_path / "order.jsonl").write_text(line * 2)
     asked = {"UPDATES": "1", "SEEDS": "0", "TERMS": "none", "VOCABULARY": "60", "BLIMP": "."}
     script = ["bash", str(ROOT / "examples" / "positions" / "run.sh"), "text.txt"]
     given = {"cwd": tmp_path, "env": {**commands, **asked}, "text": True}

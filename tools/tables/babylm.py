@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from run_records import Run, read_lines
-from table_cells import Rows, mean, spread
+from table_cells import Rows, error_cell, mean, spread
 
 from toolkit.metrics.seeds import PairedDifference, compare_pairs
 
@@ -95,7 +95,7 @@ def pair_rows(source: Path) -> Rows:
         }
         found = differences(scores)
         for name, values in scores.items():
-            error = 100 * max(it["standard_error"] for it in sets[name].values())
-            cells = [name, str(len(values)), each, spread([*values.values()], 1), f"{error:.1f}"]
+            error = error_cell(sets[name].values(), 1)
+            cells = [name, str(len(values)), each, spread([*values.values()], 1), error]
             rows.append([*cells, *interval(found.get(name))])
     return rows

@@ -6,12 +6,14 @@ Accuracies come from `minimal_pairs.jsonl` next to the runs: what toolkit-valida
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from run_records import Run, group, read_lines
-from table_cells import Rows, mean, spread
+from table_cells import Rows, error_cell, mean, spread
 
 VARIANTS = (
     *("none", "learned", "sinusoidal", "alibi", "rope", "t5", "shaw", "xl", "deberta"),
@@ -70,7 +72,7 @@ def pair_cells(results: Sequence[dict[str, Any]]) -> list[str]:
         return [""] * len(PAIRS)
     return [
         spread([it["accuracy"] for it in overall], 2, 100),
-        mean([it["standard_error"] for it in overall], 2, 100),
+        error_cell(overall, 2, statistics.mean),
         mean([it["ties"] / it["pairs"] for it in overall], 1, 100),
     ]
 
@@ -87,6 +89,5 @@ def phenomenon_rows(results: Results) -> Rows:
     for name in sorted(set().union(*by_name.values())):
         seeds = [phenomena.get(name, []) for phenomena in by_name.values()]
         cells = [mean([it["accuracy"] for it in each], 1, 100) if each else "" for each in seeds]
-        error = max(it["standard_error"] for each in seeds for it in each)
-        rows.append([name.replace("_", " "), *cells, f"{100 * error:.1f}"])
+        rows.append([name.replace("_", " "), *cells, error_cell(chain(*seeds), 1)])
     return rows
