@@ -3,6 +3,7 @@
 import pytest
 import torch
 from transformers import (
+    AutoModelForCausalLM,
     AutoModelForQuestionAnswering,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
@@ -11,6 +12,8 @@ from transformers import (
     pipeline,
 )
 
+from toolkit.generation.hypothesis import SpecialTokens
+from toolkit.generation.step_scorer import CausalReader
 from toolkit.huggingface import ToolkitModel, to_huggingface
 from toolkit.nn.ops.dropout import Dropout
 
@@ -94,6 +97,21 @@ def test_scores_of_language_models_equal_the_learners(make_learner):
         expected = learner.encoder.scores(learner.encoder(batch.inputs).states.flatten(0, 1))
         logits = to_huggingface(learner)(input_ids=batch.inputs.tokens).logits
     assert torch.equal(logits.flatten(0, 1), expected)
+
+
+def test_hybrid_models_open_as_causal_ones_and_generate_as_the_toolkit_does(make_learner, export):
+    learner, batch = make_learner("hybrid", "deberta_tiny", pre_norm=True)
+    model = AutoModelForCausalLM.from_pretrained(export(learner)[1], trust_remote_code=True)
+    reader = CausalReader(learner.encoder, learner.task.head, learner.tokenizer.vocabulary)
+    text, sentences = batch.inputs.tokens[:, :4], torch.arange(len(batch.inputs.tokens))
+    expected = reader.next_scores(text, sentences)
+    scores = model(input_ids=text).logits[:, -1]
+    possible = expected.isfinite()
+    assert torch.equal(scores[possible], expected[possible])
+    special = SpecialTokens.from_vocabulary(learner.tokenizer.vocabulary).forbidden
+    expected[:, list(special)] = -torch.inf
+    generated = model.generate(text, max_new_tokens=1, do_sample=False)
+    assert torch.equal(generated[:, 4], expected.argmax(1))
 
 
 @pytest.mark.parametrize("arch", ["composite_bert_tiny", "taco_tiny"])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformers import PretrainedConfig
+from transformers import GenerationConfig, PretrainedConfig
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.utils import cached_file
 
@@ -29,10 +29,11 @@ ENCODER_CLASSES = {
     "AutoModelForQuestionAnswering": "ToolkitForQuestionAnswering",
     "AutoModelForMultipleChoice": "ToolkitForMultipleChoice",
 }
+CAUSAL_CLASSES = {"AutoModelForCausalLM": "ToolkitForCausalLM"}
 GENERATIVE_CLASSES = {
     "AutoModel": "ToolkitModel",
     "AutoModelForSeq2SeqLM": "ToolkitForConditionalGeneration",
-    "AutoModelForCausalLM": "ToolkitForCausalLM",
+    **CAUSAL_CLASSES,
 }
 STUB = '''"""Opens this model in Transformers with the toolkit's classes."""
 
@@ -88,6 +89,23 @@ class ToolkitConfig(PretrainedConfig):
     @classmethod
     def register_for_auto_class(cls, auto_class: object = "AutoConfig") -> None:
         """Nothing: save_pretrained must not copy this file next to the weights."""
+
+
+MAX_NEW_TOKENS = 200
+
+
+def to_generation_config(config: ToolkitConfig) -> GenerationConfig:
+    """How the toolkit generates, greedily: no special token, and no cache."""
+    eos = config.target_eos_token_id
+    return GenerationConfig(
+        decoder_start_token_id=eos if config.is_encoder_decoder else None,
+        eos_token_id=eos,
+        pad_token_id=config.target_pad_token_id,
+        max_new_tokens=MAX_NEW_TOKENS,
+        min_new_tokens=1,
+        suppress_tokens=config.forbidden_token_ids,
+        use_cache=False,
+    )
 
 
 def has_components(arch: object, task: object) -> bool:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import GenerationConfig, GenerationMixin
+from transformers import GenerationMixin
 from transformers.modeling_outputs import (
     BaseModelOutput,
     CausalLMOutput,
@@ -26,10 +26,11 @@ from transformers.modeling_outputs import (
 from transformers.utils import can_return_tuple
 
 from toolkit.criteria import IGNORED
-from toolkit.huggingface.config import ToolkitConfig
+from toolkit.huggingface.config import ToolkitConfig, to_generation_config
 from toolkit.huggingface.model import ToolkitPreTrainedModel, find_padding, flat_indices
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Encoded
+from toolkit.tasks.pretraining.hybrid import Hybrid
 
 Items = Tensor | int | None
 """Labels of all micro-batches of an update, on all ranks; None for those of the batch alone."""
@@ -237,9 +238,6 @@ class ToolkitForQuestionAnswering(ToolkitPreTrainedModel):
         return QuestionAnsweringModelOutput(loss=loss, start_logits=start, end_logits=end)
 
 
-MAX_NEW_TOKENS = 200
-
-
 class GenerativeToolkitModel(ToolkitPreTrainedModel, GenerationMixin):
     """A model that `generate` decodes with, without a cache: every step reads the whole text."""
 
@@ -248,16 +246,7 @@ class GenerativeToolkitModel(ToolkitPreTrainedModel, GenerationMixin):
     def __init__(self, config: ToolkitConfig) -> None:
         super().__init__(config)
         self.encoder.main_input_name = "input_ids"  # type: ignore[assignment]  # generate reads it
-        eos = config.target_eos_token_id
-        self.generation_config = GenerationConfig(
-            decoder_start_token_id=eos if config.is_encoder_decoder else None,
-            eos_token_id=eos,
-            pad_token_id=config.target_pad_token_id,
-            max_new_tokens=MAX_NEW_TOKENS,
-            min_new_tokens=1,
-            suppress_tokens=config.forbidden_token_ids,
-            use_cache=False,
-        )
+        self.generation_config = to_generation_config(config)
 
     def prepare_inputs_for_generation(
         self,
@@ -276,7 +265,12 @@ class GenerativeToolkitModel(ToolkitPreTrainedModel, GenerationMixin):
         }
 
     def scores(self, states: Float[Tensor, "B T D"]) -> Float[Tensor, "B T V"]:
-        return self.encoder.scores(states.flatten(0, 1)).unflatten(0, states.shape[:2])
+        flat = states.flatten(0, 1)
+        if isinstance(self.head, Hybrid):
+            scores = self.head.head(flat, self.get_input_embeddings().weight)
+        else:
+            scores = self.encoder.scores(flat)
+        return scores.unflatten(0, states.shape[:2])
 
 
 class SourceEncoder(nn.Module):
@@ -346,9 +340,11 @@ class ToolkitForConditionalGeneration(GenerativeToolkitModel):
 
 
 class ToolkitForCausalLM(GenerativeToolkitModel):
-    """The task language_modeling: scores of the token after each position."""
+    """Scores of the token after each position, which a model trained with hybrid also gives if it
+    reads from left to right.
+    """
 
-    tasks = ("language_modeling",)
+    tasks = ("language_modeling", "hybrid")
 
     @can_return_tuple
     def forward(
@@ -366,7 +362,8 @@ class ToolkitForCausalLM(GenerativeToolkitModel):
                 "Padding must be on the right: positions are counted from the first column. To "
                 "generate, pass one prompt at a time, or prompts of equal length."
             )
-        logits = self.scores(self.encoder(self.to_inputs(input_ids)).states)
+        inputs = self.to_inputs(input_ids)._replace(causal=True)
+        logits = self.scores(self.encoder(inputs).states)
         loss = None
         if labels is not None:  # copies the logits
             loss = cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:], num_items_in_batch)

@@ -19,6 +19,7 @@ from transformers.utils import can_return_tuple
 
 from toolkit.common.registry import TASKS
 from toolkit.huggingface.config import (
+    CAUSAL_CLASSES,
     ENCODER_CLASSES,
     GENERATIVE_CLASSES,
     MODULE,
@@ -26,6 +27,7 @@ from toolkit.huggingface.config import (
     load_plugins,
     of_hub,
     read_files,
+    to_generation_config,
     write_files,
 )
 from toolkit.models.encoder_decoder import GenerativeModel
@@ -157,6 +159,9 @@ class ToolkitPreTrainedModel(PreTrainedModel):
         """As in Transformers, with the files that make the folder loadable by the Auto classes."""
         generative = isinstance(self.encoder, GenerativeModel)
         classes = GENERATIVE_CLASSES if generative else ENCODER_CLASSES
+        if is_derived_task(str(self.config.task["name"]), ("hybrid",)):
+            classes = classes | CAUSAL_CLASSES
+            to_generation_config(self.config).save_pretrained(save_directory)
         classes = {"AutoConfig": "ToolkitConfig", **classes}
         self.config.auto_map = {auto: f"{MODULE}.{name}" for auto, name in classes.items()}
         if kwargs.get("is_main_process", True):  # first, since push_to_hub uploads the folder

@@ -32,6 +32,7 @@ from toolkit.huggingface.model import ToolkitModel, ToolkitPreTrainedModel, is_d
 from toolkit.models.encoder_decoder import GenerativeModel
 from toolkit.models.interface import Sizes
 from toolkit.tasks.learner import Learner
+from toolkit.tasks.pretraining.hybrid import Hybrid
 
 HEAD_CLASSES: tuple[type[ToolkitPreTrainedModel], ...] = (
     heads.ToolkitForPreTraining,
@@ -92,14 +93,16 @@ def build_config(
     settings: JsonObject = {f"{role}_token_id": roles[role] for role in ROLES}
     if isinstance(tokenizer, TaggingTokenizer) and tokenizer.has_words:
         settings["padding_char_ids"] = tokenizer.char_ids([PAD])[0].tolist()
-    if isinstance(encoder, GenerativeModel):
+    generates = isinstance(encoder, GenerativeModel)
+    if generates or isinstance(learner.task, Hybrid):
         vocabulary = tokenizer.target.vocabulary
         special = SpecialTokens.from_vocabulary(vocabulary)
+        never = () if generates else (special.eos,)  # hybrid does not train it
         settings |= {
-            "is_encoder_decoder": not encoder.decoder_only,
+            "is_encoder_decoder": generates and not encoder.decoder_only,
             "target_eos_token_id": special.eos,
             "target_pad_token_id": vocabulary.pad,
-            "forbidden_token_ids": list(special.forbidden),
+            "forbidden_token_ids": [*special.forbidden, *never],
         }
     return ToolkitConfig(
         arch=sections["arch"],
