@@ -16,7 +16,7 @@ from toolkit.config.sections import TrainingConfig
 from toolkit.conversion.convert import export_own
 from toolkit.conversion.native_classes import export_native
 from toolkit.models.interface import Inputs
-from toolkit.nn.adapters import TARGETS, AdaptedLinear, merge_low_rank
+from toolkit.nn.adapters import TARGETS, AdaptedLinear, add_bottlenecks, merge_low_rank
 from toolkit.training.run import run
 
 TOKENS = torch.arange(5, 19).view(2, 7)
@@ -58,7 +58,36 @@ def test_adapted_maps_equal_loops():
     torch.testing.assert_close(output(x), y + inner @ small.up.weight.T + small.up.bias)
 
 
-@pytest.mark.parametrize("arch", ["bert_tiny", "deberta_tiny", "convbert_tiny"])
+ENDS = {
+    "bert_tiny": "attention.output, feed_forward.back",
+    "ltg_bert_tiny": "attention.output.0, feed_forward.back.1",
+    "gpt_bert_tiny": "attention.output.1, feed_forward.back.1",
+    "taco_tiny": "words.output, words.feed_forward.back, "
+    "positions.output, positions.feed_forward.back",
+    "transformer_tiny": "self_attention.output, feed_forward.back, "
+    "self_attention.output, cross_attention.output, feed_forward.back",
+}
+
+
+@pytest.mark.parametrize("arch", ENDS)
+def test_bottlenecks_follow_the_last_map_of_every_sublayer(arch):
+    task = "translation" if arch == "transformer_tiny" else "mlm"
+    encoder = build_model(arch, vocabulary_size=40, task=task).encoder
+    add_bottlenecks(encoder, 3)
+    names = [name for name, it in encoder.named_modules() if isinstance(it, AdaptedLinear)]
+    found = [name.partition("layers.1.")[2] for name in names if "layers.1." in name]
+    assert ", ".join(found) == ENDS[arch]
+
+
+def test_bottlenecks_after_grouped_maps_are_refused():
+    encoder = build_model("convbert_medium_small", vocabulary_size=40, task="mlm").encoder
+    with pytest.raises(ToolkitError, match="end in linear maps without groups"):
+        add_bottlenecks(encoder, 3)
+
+
+@pytest.mark.parametrize(
+    "arch", ["bert_tiny", "deberta_tiny", "convbert_tiny", "ltg_bert_tiny", "gpt_bert_tiny"]
+)
 def test_merged_models_have_plain_maps_and_the_same_outputs(arch):
     learner = adapted(arch, lora_rank=2, lora_targets=[*TARGETS])
     before = learner.encoder(TOKENS).states
@@ -79,10 +108,11 @@ def test_adapters_require_a_model_and_known_maps(config):
 
 
 @pytest.fixture
-def base(config, tmp_path):
+def base(config, tmp_path, request):
     """Options of a run from the weights of a finished one."""
-    run(config(save_dir=str(tmp_path / "base"), arch="bert_tiny"))
-    return {"arch": "bert_tiny", "finetune_from": str(tmp_path / "base"), "ema_decay": 0.5}
+    arch = getattr(request, "param", "bert_tiny")
+    run(config(save_dir=str(tmp_path / "base"), arch=arch))
+    return {"arch": arch, "finetune_from": str(tmp_path / "base"), "ema_decay": 0.5}
 
 
 @pytest.fixture
@@ -129,6 +159,7 @@ def test_checkpoints_hold_the_changes_and_give_the_trained_model(trained_adapter
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("base", ["bert_tiny", "ltg_bert_tiny", "gpt_bert_tiny"], indirect=True)
 @pytest.mark.parametrize("options", [{}, {"lora_rank": 0, "bottleneck": 4}])
 def test_runs_with_adapters_resume_bit_for_bit(base, resumes_exactly, options):
     resumes_exactly(4, {**LORA, **base, **options})

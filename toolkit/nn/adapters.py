@@ -15,8 +15,9 @@ from torch.nn import functional as F
 
 from toolkit.common.errors import ToolkitError
 from toolkit.distributed.data_parallel import is_sharded_tensor
+from toolkit.nn.attention import Attention, CrossAttention
 from toolkit.nn.init import INIT_STD
-from toolkit.nn.layers import LayerStack
+from toolkit.nn.layers import FeedForward, LayerStack, StreamLayer
 
 TARGETS = ("query", "key", "value", "output", "feed_forward")
 """Linear maps that LoRA can change."""
@@ -129,15 +130,17 @@ def add_low_rank(model: nn.Module, rank: int, alpha: float, targets: Collection[
 
 
 def add_bottlenecks(model: nn.Module, inner: int) -> None:
-    """Add a bottleneck after each sublayer's last linear map."""
-    names = [(name, it) for name, it in model.named_modules() if isinstance(it, nn.Linear)]
-    ends = [it for name, it in names if name.endswith((".attention.output", ".feed_forward.back"))]
-    if not ends:
+    """Add a bottleneck after the last linear map of each sublayer, before a norm that follows."""
+    kinds = Attention | CrossAttention | FeedForward | StreamLayer
+    sublayers = [it for it in model.modules() if isinstance(it, kinds)]
+    lasts = [it.back if isinstance(it, FeedForward) else it.output for it in sublayers]
+    ends = [[it for it in last.modules() if isinstance(it, nn.Linear)][-1:] for last in lasts]
+    if not ends or not all(ends):
         raise ToolkitError(
-            "--bottleneck requires an encoder whose sublayers end in linear maps, such as bert. "
-            "Choose --lora-rank."
+            "--bottleneck requires an encoder whose sublayers end in linear maps without groups, "
+            "such as bert. Choose --lora-rank."
         )
-    for linear in ends:
+    for (linear,) in ends:
         AdaptedLinear.adapt(linear).bottleneck = Bottleneck(linear.out_features, inner)
 
 
