@@ -88,6 +88,24 @@ def test_teachers_of_another_vocabulary_or_task_are_refused(config, taught, tmp_
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("options", [{}, {"tokens_per_sample": "8@0,16@1epochs"}])
+def test_teachers_that_read_fewer_tokens_are_refused_at_the_start(config, tmp_path, options):
+    short = {"arch": "bert_tiny", "max_positions": 8, "tokens_per_sample": 8}
+    run(config(save_dir=str(tmp_path / "short"), max_epoch=1, **short))
+    teacher = {"criterion": "distillation", "criterion.teachers": str(tmp_path / "short")}
+    with pytest.raises(ToolkitError, match=r"short reads at most 8 tokens .* has [12]") as caught:
+        TrainingRun(config(**teacher, **options), World())
+    assert "\n" not in str(caught.value)
+
+
+def test_teachers_of_other_objectives_are_refused_at_the_start(config, tmp_path):
+    arch = {"arch": "bert_tiny", "arch.positions": ["rope"], "task": "mpm"}
+    run(config(**arch, save_dir=str(tmp_path / "both"), max_epoch=1))
+    teacher = {"criterion": "distillation", "criterion.teachers": str(tmp_path / "both")}
+    with pytest.raises(ToolkitError, match=r"classes of this run, mlm 35, but .* mlm 35, mpm"):
+        TrainingRun(config(**arch, **teacher, **{"task.objectives": "mlm"}), World())
+
+
 R_DROP = {"criterion": "r_drop", "criterion.divergence_weight": 3.0, "log_interval": 7}
 
 
@@ -127,11 +145,9 @@ def test_passes_of_a_run_differ(config, tmp_path):
     assert losses[0] < losses[1]
 
 
-def test_objectives_of_numbers_are_refused(config):
-    training = TrainingRun(config(**R_DROP, task="rtd", arch="bert_tiny"), World())
+def test_objectives_of_numbers_are_refused_at_the_start(config):
     with pytest.raises(ToolkitError, match="r_drop requires objectives that predict classes"):
-        training.fit()
-    training.close()
+        TrainingRun(config(**R_DROP, task="rtd", arch="bert_tiny"), World())
 
 
 def total(prediction):

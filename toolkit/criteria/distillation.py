@@ -42,7 +42,7 @@ class Distillation(CrossEntropy):
     def __init__(self, c: DistillationConfig) -> None:
         super().__init__(c)
         self.weight, self.temperature = c.teacher_weight, c.temperature
-        self.teachers: Sequence[Callable[[Any], Mapping[str, Any]]] = ()
+        self.teachers: Sequence[Any] = ()
         """Learners in evaluation mode; training loads them."""
         self.taught: dict[str, Tensor] = {}
         """The teachers' mean logits for the predictions that come next, by objective."""

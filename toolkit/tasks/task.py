@@ -375,13 +375,15 @@ def resolve_length(config: Any, arch: ArchConfig | EncoderModel, default: int = 
     return replace(config, tokens_per_sample=tokens or min(bounds, default=0))
 
 
-def check_examples(examples: Examples[Any], encoder: EncoderModel, what: str) -> None:
+def check_examples(
+    examples: Examples[Any], encoder: EncoderModel, what: str, model: str = "the model"
+) -> None:
     """Raise a ToolkitError unless an encoder can read all examples; `what` names their data."""
     limit, longest = encoder.max_positions, examples.longest
     if limit and longest > limit:
         option = "fixed-length" if encoder.fixed_length else "max-positions"
         raise ToolkitError(
-            f"the model reads at most {limit} tokens at a time, but the longest example of {what} "
+            f"{model} reads at most {limit} tokens at a time, but the longest example of {what} "
             f"has {longest}. Choose --task.tokens-per-sample {limit}, or train a model with "
             f"--arch.{option} {longest}."
         )

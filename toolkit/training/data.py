@@ -212,17 +212,17 @@ class TrainingData:
             self._variant, self._split = variant, self._open(epoch)
         return self._split.loader
 
-    def check(self, encoder: EncoderModel) -> None:
-        """Raise unless the encoder can read the examples of all epochs."""
+    def check(self, encoder: EncoderModel, model: str = "the model") -> None:
+        """Raise unless the encoder of a model can read the examples of all epochs."""
         name, checked = self._c.train_subset, {self._variant}
-        check_examples(self.examples, encoder, name)
+        check_examples(self.examples, encoder, name, model)
         changes = [int(step.time) for it in self._by_epoch.values() for step in it.steps]
         for epoch in range(1, max(changes, default=0) + self._corpora.cycle + 1):
             if (variant := self._variant_of(epoch)) not in checked:
                 checked.add(variant)
                 folder = self._corpora.for_epoch(epoch)
                 examples = make_examples(self._configs(epoch)[0], self._source(folder))
-                check_examples(examples, encoder, f"{name} of {folder.name}")
+                check_examples(examples, encoder, f"{name} of {folder.name}", model)
 
     def close(self) -> None:
         self._split.loader.close()

@@ -131,6 +131,13 @@ def batch_statistics(
     return sums
 
 
+def first_batch(learner: Learner, loader: BatchLoader[Batch]) -> Batch:
+    """The first example, as in evaluation, on the learner's device."""
+    device = learner.encoder.token_embedding.weight.device
+    example = loader.collate(np.zeros(1, np.int64))
+    return to_device(example, device, packs=learner.encoder.uses_packing)
+
+
 @torch.no_grad()
 def metric_names(
     learner: Learner,
@@ -140,10 +147,7 @@ def metric_names(
     results: Results[Batch, Any] | None = None,
 ) -> list[str]:
     """The metrics of an evaluation, as its first example shows."""
-    learner.eval()
-    device, task = learner.encoder.token_embedding.weight.device, learner.task
-    example = loader.collate(np.zeros(1, np.int64))
-    batch = to_device(example, device, packs=learner.encoder.uses_packing)
+    task, batch = learner.eval().task, first_batch(learner, loader)
     sums = batch_statistics(learner, criterion, batch, precision, results)
     losses, c = dict.fromkeys(task.coefficients, 0.0), task.coefficients
     names = [*loss_metrics(losses, c, with_perplexity=task.reports_perplexity)]

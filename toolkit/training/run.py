@@ -153,6 +153,7 @@ class TrainingRun:
         self.train.check(encoder)
         for split in self.valid:
             check_examples(split.examples, encoder, split.name)
+        setup.check_criterion(self.config, self.trainer, self.train)
 
     def make_checkpointer(self) -> Checkpointer:
         self.stateful: dict[str, Stateful] = {

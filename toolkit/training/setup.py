@@ -16,7 +16,7 @@ from toolkit.common.errors import ToolkitError
 from toolkit.common.registry import CRITERIA, LR_SCHEDULERS, OPTIMIZERS
 from toolkit.config.sections import RunConfig, TrainingConfig
 from toolkit.config.serialize import to_dict
-from toolkit.criteria.distillation import Distillation
+from toolkit.criteria.distillation import Distillation, RDrop, find_classes
 from toolkit.data.loading.loader import BatchLoader
 from toolkit.data.storage.data_folder import DataFolder
 from toolkit.data.tokenizers.tokenizer import Tokenizer
@@ -49,8 +49,8 @@ from toolkit.tasks.predictions import Results
 from toolkit.training import resume
 from toolkit.training.callbacks.validation import ExponentialMovingAverage, Validation, check_metric
 from toolkit.training.cuda_graphs import enable_cuda_graphs
-from toolkit.training.data import LoadedSplit, to_sizes
-from toolkit.training.evaluation import evaluate_model, metric_names
+from toolkit.training.data import LoadedSplit, TrainingData, to_sizes
+from toolkit.training.evaluation import evaluate_model, first_batch, metric_names
 from toolkit.training.gradient import gather_failures
 from toolkit.training.result import config_digest
 from toolkit.training.step import Metrics, OptimizedTask
@@ -151,6 +151,33 @@ def load_teacher(path: str, c: RunConfig, folder: DataFolder, world: World) -> L
             f"task.adaptive_interval, but {path} was trained with {name}. Choose other teachers."
         )
     return teacher.to(world.device).eval()
+
+
+@torch.no_grad()
+def check_criterion(c: RunConfig, trainer: Trainer, data: TrainingData) -> None:
+    """Raise unless the criterion can compare the predictions for an example with those of teachers,
+    which must read all examples, or of a second pass.
+    """
+    criterion, learner = trainer.criterion, trainer.learner.eval()
+    if not isinstance(criterion, Distillation | RDrop):
+        return
+    batch = first_batch(learner, data.loader_for(1))
+
+    def describe_classes(model: Learner) -> str:
+        with trainer.precision.autocast():
+            found = find_classes(model(batch), c.criterion.name).items()
+        return ", ".join(f"{name} {it.logits.shape[-1]:,}" for name, it in found)
+
+    own = describe_classes(learner)
+    if not isinstance(criterion, Distillation):
+        return
+    for path, teacher in zip(c.criterion.config.teachers, criterion.teachers, strict=True):
+        data.check(teacher.encoder, path)
+        if (classes := describe_classes(teacher)) != own:
+            raise ToolkitError(
+                f"criterion.teachers must predict the classes of this run, {own}, but those of "
+                f"{path} are {classes}. Choose teachers with the same options of the task."
+            )
 
 
 def choose_precision(
