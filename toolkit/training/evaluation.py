@@ -149,7 +149,8 @@ def metric_names(
     """The metrics of an evaluation, as its first example shows."""
     task, batch = learner.eval().task, first_batch(learner, loader)
     sums = batch_statistics(learner, criterion, batch, precision, results)
-    losses, c = dict.fromkeys(task.coefficients, 0.0), task.coefficients
+    c = task.coefficients
+    losses = {objective: 0.0 for objective, coefficient in c.items() if coefficient}
     names = [*loss_metrics(losses, c, with_perplexity=task.reports_perplexity)]
     parts = [key.split(" ") for key in sums if key.startswith(("over ", "power ", "above "))]
     names += [words[1] for words in parts if len(words) == 2]
@@ -172,7 +173,8 @@ def compute_metrics(
         if kind == "above":
             metrics[name] = roc_auc(total, sums[f"below {name}"])
     losses = {o: metrics.pop(f"loss {o}") for o in coefficients if f"loss {o}" in metrics}
-    means = {o: mean for o, mean in losses.items() if sums[f"under loss {o}"]}
-    if not means:
+    weights = {o: sums[f"under loss {o}"] for o in losses}
+    if not any(weights.values()):
         return {name: value for name, value in metrics.items() if not math.isnan(value)}
+    means = {o: mean for o, mean in losses.items() if coefficients[o] or weights[o]}
     return {**loss_metrics(means, coefficients, with_perplexity=with_perplexity), **metrics}

@@ -99,8 +99,11 @@ def test_a_kind_of_sentence_that_is_missing_has_no_weight_and_no_loss(data, rati
     batch = learner.open_dataset(data, "train").examples.collate(np.arange(6), 1)
     missing, other = ("causal", "mntp") if ratio == 0 else ("mntp", "causal")
     with torch.no_grad():
-        totals = learner.criterion(learner(batch))
+        predictions = learner(batch)
+        totals = learner.criterion(predictions)
     assert batch.weights[missing] == 0 == float(totals[missing]) and batch.weights[other] > 0
+    found = learner.task.metrics(predictions, batch)
+    assert list(found) == ["accuracy" if other == "mntp" else "causal_accuracy"]
 
 
 @torch.no_grad()

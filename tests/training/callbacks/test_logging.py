@@ -116,6 +116,20 @@ def test_means_are_weighted_over_updates():
     assert means["gradient_norm"] == 2.0 and means["clip_rate"] == 0.5
 
 
+def test_means_that_lack_an_objective_lack_the_loss_unless_it_has_no_weight():
+    meters = Meters()
+    meters.add(step(6.0, 2.0))
+    of_word = {"word_loss": 3.0, "ppl": math.exp(3)}
+    for coefficients, losses in (
+        ({"word": 1.0, "rare": 0.1}, of_word),
+        ({"rare": 0.1, "word": 1.0}, {"word_loss": 3.0}),
+        ({"word": 1.0, "rare": 0.0}, {"loss": 3.0, **of_word}),
+    ):
+        found = meters.read().compute(coefficients)
+        kept = {it: found[it] for it in found if it == "ppl" or it.endswith("loss")}
+        assert kept == pytest.approx(losses)
+
+
 def test_skipped_update_leaves_the_means_alone():
     meters = Meters()
     meters.add(step(4.0))

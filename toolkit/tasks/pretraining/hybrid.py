@@ -137,8 +137,6 @@ class Hybrid(TokenTask[HybridConfig, HybridExamples, HybridBatch]):
     def metrics(
         self, predictions: Mapping[str, Prediction], batch: HybridBatch
     ) -> Mapping[str, Metric]:
-        """Fractions of the targets of both kinds whose most probable token is correct."""
-        return {
-            "accuracy": accuracy(predictions["mntp"]),
-            "causal_accuracy": accuracy(predictions["causal"]),
-        }
+        """Fractions of the targets of both kinds, if any, whose most probable token is correct."""
+        names = {"accuracy": "mntp", "causal_accuracy": "causal"}
+        return {it: accuracy(predictions[o]) for it, o in names.items() if self.coefficients[o]}

@@ -238,13 +238,12 @@ class Meters:
     ) -> Metrics:
         """loss, <objective>_loss, ppl = exp(loss of the first objective), norm, clipping.
 
-        The loss is missing if every update was skipped or had nothing to predict.
+        Losses are missing if every update was skipped or had nothing to predict for an objective.
         """
         means = {o: self.losses[o] / w for o, w in self.weights.items() if w}
         taken = max(1.0, self.updates - self.skipped)
-        losses = loss_metrics(means, coefficients, with_perplexity=with_perplexity) if means else {}
         return {
-            **losses,
+            **loss_metrics(means, coefficients, with_perplexity=with_perplexity),
             "gradient_norm": self.norms / taken,
             "clip_rate": self.clipped / taken,
             "skipped_updates": self.skipped,
@@ -254,15 +253,15 @@ class Meters:
 def loss_metrics(
     means: Mapping[str, float], coefficients: Mapping[str, float], *, with_perplexity: bool = True
 ) -> Metrics:
-    """The weighted loss, its parts, and the perplexity of the first objective.
-
-    An objective without predictions is NaN, and so is the sum: it would not be comparable.
+    """The weighted loss, its parts, and the perplexity of the first objective, from the means of
+    the objectives with predictions. Without some of them the loss would not be comparable.
     """
-    means = {o: means.get(o, math.nan) for o, c in coefficients.items() if c or o in means}
-    metrics: Metrics = {"loss": sum(coefficients[o] * mean for o, mean in means.items())}
-    metrics |= {f"{o}_loss": mean for o, mean in means.items()}
-    if with_perplexity:
-        metrics["ppl"] = perplexity(means.get(next(iter(coefficients)), math.nan))
+    metrics: Metrics = {}
+    if all(o in means for o, c in coefficients.items() if c):
+        metrics["loss"] = sum(coefficients[o] * mean for o, mean in means.items())
+    metrics |= {f"{o}_loss": means[o] for o in coefficients if o in means}
+    if with_perplexity and (first := next(iter(coefficients))) in means:
+        metrics["ppl"] = perplexity(means[first])
     return metrics
 
 
