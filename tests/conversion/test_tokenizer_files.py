@@ -152,6 +152,11 @@ def test_exported_tokenizer_adds_special_tokens(model, tmp_path):
     assert found["input_ids"] == ids + [roles["pad"]] * (9 - len(ids))
     assert found["token_type_ids"][: len(ids)] == [0] * (3 + len(a)) + [1] * (1 + len(b))
     assert hf_tokenizer.model_max_length == 16
+    assert [hf_tokenizer.bos_token_id, hf_tokenizer.eos_token_id] == [roles["cls"], roles["sep"]]
+    write_tokenizer(tmp_path, tokenizer, positions=16, template="prompt")
+    hf_tokenizer = opened(tmp_path)
+    assert hf_tokenizer("a")["input_ids"] == [roles["sep"], *a]
+    assert [hf_tokenizer.bos_token_id, hf_tokenizer.eos_token_id] == [roles["sep"]] * 2
 
 
 def test_wordpiece_survives_a_round_trip(tmp_path):

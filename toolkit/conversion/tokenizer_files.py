@@ -79,9 +79,13 @@ def write_tokenizer(
         backend.post_processor = build_template(source, template, second=int(token_types > 1))
     backend.save(str(folder / TOKENIZER_FILE))
     types = ["token_type_ids"] if token_types > 1 else []
+    starts = {"pair": "cls", "prompt": "sep"}
+    ends: JsonObject = {} if template == "none" else {"eos_token": symbols[roles["sep"]]}
+    if template in starts and roles["cls"] != roles["pad"]:
+        ends["bos_token"] = symbols[roles[starts[template]]]
     settings: JsonObject = {
         **{ROLE_SETTINGS[role]: symbols[number] for role, number in roles.items()},
-        **({} if template in ("pair", "none") else {"eos_token": symbols[roles["sep"]]}),
+        **ends,
         "model_max_length": positions,
         "model_input_names": ["input_ids", *types, "attention_mask"],
         "tokenizer_class": "PreTrainedTokenizerFast",
