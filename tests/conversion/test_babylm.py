@@ -128,7 +128,7 @@ def test_predictions_have_the_form_of_the_challenge(run):
     tasks.append({**task, "task": "copa", "predictions": "copa/predictions.tsv"})
     (tuned / "suite.json").write_text(json.dumps({"tasks": tasks}))
     fast = {"suite": "babylm-2025-fast", "set": "blimp", "correlations": []}
-    fast |= {"paradigms": [{"name": "island", "accuracy": 0.75}]}
+    fast |= {"paradigms": [{"name": "island", "accuracy": 0.75}], "items": 4}
     times = {"name": "spr", "partial_r2": 0.02}
     reading = {**fast, "set": "reading", "paradigms": [], "correlations": [times]}
     full = {**fast, "suite": "babylm-2025-full", "score": 0.8125, "standard_error": 0.0125}
@@ -213,6 +213,20 @@ def test_answers_and_results_must_be_of_the_final_model(run, capsys):
     assert "words seen: 2,500" in read_card(run)
     write_lines(scores / "blimp.jsonl", [{**pair, "correct": 1.0}])
     assert main(last) == 2 and "another one on island" in capsys.readouterr().err
+
+
+def test_sets_of_other_sizes_than_the_challenge_wants_are_listed(run, capsys):
+    scores, results = run.parent / "scores", run.parent / "results.jsonl"
+    pair = {"paradigm": "island", "prefixes": ["", ""], "options": ["a", "b"], "scores": [-1, -2]}
+    write_lines(scores / "blimp.jsonl", [pair] * 2)
+    write_lines(scores / "wug_past.jsonl", [{**pair, "rating": 1}] * 50)
+    fast = {"suite": "babylm-2025-fast", "set": "wug_adj", "paradigms": [], "correlations": []}
+    paths = [str(run / f"checkpoint_e1_u{update}") for update in (1, 2)]
+    write_lines(results, [{**fast, "path": it, "items": 30} for it in paths])
+    assert ask(run, "--predictions", scores, "--results", results) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    listed = "incomplete blimp (2 of 59,875 items), fast wug_adj (30 of 200 items). The challenge"
+    assert f"{listed} wants whole sets: evaluate without --limit." in printed
 
 
 def test_what_an_entry_lacks_is_one_line(run, capsys):

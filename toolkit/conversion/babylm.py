@@ -8,7 +8,7 @@ with the answers of the final model by set, and `fast_eval_results`, accuracies 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,14 @@ READING, EWOK = "reading", "ewok"
 out. Its program compares both targets after a context; `toolkit.tasks.completions.items`, contexts
 before a target.
 """
+SIZES = {
+    **{"blimp": 59_875, "blimp_supplement": 5218, "entity_tracking": 9483, "comps": 91_028},
+    **{"wug_adj": 200, "wug_past": 50, READING: 1726, "boolq": 1635, "mnli": 4908, "mrpc": 204},
+    **{"multirc": 2424, "qqp": 20_215, "rte": 139, "wsc": 52},
+    **{"fast blimp": 13_400, "fast blimp_supplement": 250, "fast entity_tracking": 3152},
+    **{"fast wug_adj": 200, "fast wug_past": 50},
+}
+"""Items of each set; collate_preds.py rejects answers to other numbers of items."""
 MAIN, RECORD_FILE, PREDICTIONS_FILE = "main", "revisions.json", "predictions.json"
 REQUIRED = [n * unit for unit in (10**6, 10**7, 10**8) for n in range(1, 10)] + [10**9]
 """Words seen at which the challenge wants a revision, up to those of the last one."""
@@ -60,6 +68,7 @@ def write_entry(c: BabylmConfig) -> Path:
     last = max(read_manifest(it).words or 0 for it in revisions.values())
     wanted = [name_revision(words) for words in REQUIRED if words <= last]
     missing = [name for name in wanted if name not in revisions] + missing_sets(predictions)
+    incomplete = find_incomplete(predictions, revisions, records)
     with Output(c.json) as output:
         target.mkdir(parents=True, exist_ok=True)
         with heartbeat("exporting"):
@@ -67,8 +76,11 @@ def write_entry(c: BabylmConfig) -> Path:
         write_scores(target / MAIN / MODEL_CARD_FILE, own, c.fine_tuned)
         write_json(target / PREDICTIONS_FILE, predictions)
         facts = {"revisions": [*revisions], "kept": kept, "missing": missing}
+        facts["incomplete"] = incomplete
         output.write("entry", {"from": str(source), "to": str(target), **facts})
         rows = {name: ", ".join(it) for name, it in facts.items() if it}
+        if incomplete:
+            rows["incomplete"] += ". The challenge wants whole sets: evaluate without --limit."
         rows["written to"] = str(target)
         print(format_columns(rows.items()), file=output.text_stream)
     return target
@@ -201,19 +213,26 @@ def resolve(path: Path | str) -> Path:
     return (locate_checkpoint(Path(path), *CHECKPOINT_LINKS) or Path(path)).resolve()
 
 
+def list_results(
+    revisions: Mapping[str, Path], records: Sequence[JsonObject], suite: str
+) -> Iterator[tuple[int, JsonObject]]:
+    """The results of a suite on revisions, with their numbers among the revisions after MAIN."""
+    paths = [resolve(path) for name, path in revisions.items() if name != MAIN]
+    for record in records:
+        if record.get("suite") == suite and (path := resolve(record["path"])) in paths:
+            yield paths.index(path), record
+
+
 def collect_accuracies(
     revisions: Mapping[str, Path], records: Sequence[JsonObject]
 ) -> dict[str, list[JsonObject | None]]:
     """Set of the fast suite -> accuracy, or correlation, by paradigm, of each revision."""
-    numbers = {name: index for index, name in enumerate(it for it in revisions if it != MAIN)}
-    paths = {resolve(path): name for name, path in revisions.items() if name != MAIN}
     found = dict[str, list[JsonObject | None]]()
-    for record in records:
-        name = paths.get(resolve(record.get("path", "")))
-        if name and record.get("suite") == FAST and record["set"] != EWOK:
+    for number, record in list_results(revisions, records, FAST):
+        if record["set"] != EWOK:
             rows = [*record["paradigms"], *record["correlations"]]
             row = {it["name"]: main_value(it) for it in rows}
-            found.setdefault(record["set"], [None] * len(numbers))[numbers[name]] = row
+            found.setdefault(record["set"], [None] * (len(revisions) - 1))[number] = row
     return found
 
 
@@ -227,6 +246,23 @@ def missing_sets(predictions: Mapping[str, Any]) -> list[str]:
     ]
     why = "the challenge compares targets, toolkit-validate contexts"
     return [f"{name} ({why})" if name.endswith(EWOK) else name for name in missing]
+
+
+def find_incomplete(
+    predictions: Mapping[str, Any], revisions: Mapping[str, Path], records: Sequence[JsonObject]
+) -> list[str]:
+    """The sets that were evaluated on other numbers of items than the challenge wants."""
+    answers = {name: it for name, it in predictions.items() if name in SIZES}
+    answers |= {name: {name: it} for name, it in predictions["glue"].items()}
+    counts = [
+        *(
+            (name, sum(len(it["predictions"]) for it in rows.values()))
+            for name, rows in answers.items()
+        ),
+        *((f"fast {it['set']}", it["items"]) for _, it in list_results(revisions, records, FAST)),
+    ]
+    found = {it: SIZES.get(it[0], it[1]) for it in counts}
+    return [f"{name} ({n:,} of {size:,} items)" for (name, n), size in found.items() if n != size]
 
 
 def select_results(checkpoint: Path, records: Sequence[JsonObject]) -> list[JsonObject]:
