@@ -90,7 +90,7 @@ def run_layer(layer, x, switches, others):
 def encode(encoder, tokens, switches):
     """The states of one sentence."""
     x = encoder.embeddings(tokens[None], None, None)[0]
-    states, mixes, first = [x], encoder.layers.layer_weights, {}
+    states, mixes, first = [x], encoder.layers.weights, {}
     for number, layer in enumerate(encoder.layers):
         tables = encoder.value_tables if number in (0, 2) else []  # the first and the last
         others = {**first, **{table: table(tokens) for table in tables}}

@@ -56,7 +56,7 @@ def test_weights_that_mix_layers_decay_unless_they_replace_residuals(arch, switc
     options = {switch: True} if switch else {}
     learner = build_model(arch, vocabulary_size=11, task="mlm", layers=3, **options)
     c = OptimizerConfig(lr=1.0, weight_decay=0.1, layerwise_lr_decay=0.5)
-    name = "encoder.layers.layer_weights"
+    name = f"encoder.layers.{'layer' if decays else 'residual'}_weights"
     groups = build_parameter_groups(learner.named_parameters(), c)
     [group] = [it for it in groups if name in dict(it["params"])]
     assert (group["weight_decay"], group["no_decay"]) == ((0.1, False) if decays else (0, True))

@@ -210,12 +210,17 @@ class LayerStack(nn.ModuleList):
     """
 
     checkpoint_activations = False
-    replaces_residuals = False
-    """Whether layers read a weighted sum in place of adding their input to their output."""
 
     def __init__(self, layers: Iterable[nn.Module]) -> None:
         super().__init__(layers)
         self.layer_weights: nn.Parameter | None = None
+        self.residual_weights: nn.Parameter | None = None
+        """Of sums in place of the residual connections; without weight decay."""
+
+    @property
+    def weights(self) -> nn.Parameter | None:
+        """Of the sums of states that layers read, if they do."""
+        return self.layer_weights if self.residual_weights is None else self.residual_weights
 
     def average_inputs(self) -> None:
         """Let what follows layer i read sum_j a_ij x_j of the input x_0 and all outputs up to x_i,
@@ -228,8 +233,7 @@ class LayerStack(nn.ModuleList):
         x_i, what layers with `pre_norm` add to their input, with learned a, at first 0 (Charpentier
         and Samuel 2023, section 3; code, zero initialization). The last h is the result.
         """
-        self.replaces_residuals = True
-        self.layer_weights = nn.Parameter(torch.zeros(len(self) - 1, len(self)))
+        self.residual_weights = nn.Parameter(torch.zeros(len(self) - 1, len(self)))
 
     def forward(
         self, x: States, context: object, selected: Int[Tensor, " N"] | None = None
@@ -240,7 +244,7 @@ class LayerStack(nn.ModuleList):
         for layer in others:
             x = self.average(states, x, self.call_layer(layer, x, context))
         y = self.call_layer(last, x, context, selected)
-        if self.layer_weights is None or selected is None:
+        if self.weights is None or selected is None:
             return self.average(states, x, y)
         *states, read = (select_tokens(state, selected) for state in (*states, x))
         return self.average(states, read, y)
@@ -257,13 +261,14 @@ class LayerStack(nn.ModuleList):
         """The weighted sum of the states so far and of the output y of a layer that reads x, which
         is added to them; y without weights.
         """
-        if self.layer_weights is None:
+        table, replaces = self.weights, self.residual_weights is not None
+        if table is None:
             return y
-        states.append(y - x if self.replaces_residuals else y)
-        if len(states) - 1 > len(self.layer_weights):
+        states.append(y - x if replaces else y)
+        if len(states) - 1 > len(table):
             return states[-1]
-        weights = self.layer_weights[len(states) - 2, : len(states)].to(x.dtype)
-        if self.replaces_residuals:
+        weights = table[len(states) - 2, : len(states)].to(x.dtype)
+        if replaces:
             weights = weights.softmax(0)
         return sum(weight * state for weight, state in zip(weights, states, strict=True))
 

@@ -121,7 +121,7 @@ class Lamb(ForeachOptimizer[AdamConfig]):
     """p <- p - lr |p| / |r + decay p| (r + decay p), r = m^ / (sqrt(v^) + eps), for each tensor
     (You et al. 2020, algorithm 2, with phi(z) = z).
 
-    Biases and norms take Adam's step, without the ratio, as in the authors' code.
+    Parameters without decay, biases and norms, take Adam's step, as in the authors' code.
     """
 
     def init_state(self, p: Tensor) -> State:

@@ -26,29 +26,21 @@ class OptimizerConfig(Options, section="optimizer"):
     lr: NonNegativeFloat = 3e-4
     """Peak learning rate."""
     weight_decay: NonNegativeFloat = 0.01
-    """Weight decay per update and unit of learning rate; biases and norms are exempt."""
+    """Weight decay per update and unit of learning rate; biases, norms and the weights of
+    arch.weighted_residuals are exempt."""
     layerwise_lr_decay: Annotated[float, Above(0), AtMost(1)] = 1.0
     """Layer-wise learning-rate decay: factor from each layer to the one below. Heads learn at the
     full rate, the top layer at this fraction of it, the embeddings slowest."""
 
 
 def is_exempt_from_decay(name: str) -> bool:
-    """Whether a parameter has no weight decay: a bias, or a parameter of a module whose name
-    contains "norm" (Chang et al. 2021, code, exempt "bias" and "LayerNorm.weight"). A list named
-    biases holds biases only.
+    """Whether a parameter has no weight decay: a bias, a parameter of a module whose name contains
+    "norm" (Chang et al. 2021, code, exempt "bias" and "LayerNorm.weight"), or the weights of
+    residual connections (Charpentier and Samuel 2023, code). A list named biases holds biases only.
     """
     *owners, last = name.lower().split(".")
-    return "bias" in last or any("norm" in it or it == "biases" for it in owners[-1:])
-
-
-def mixes_residuals(name: str, p: Parameter, names: Sequence[str]) -> bool:
-    """Whether it holds the weights of `LayerStack.weight_residuals`, which do not decay
-    (Charpentier and Samuel 2023, code): one for each layer. Averages have more, and decay.
-    """
-    stack, _, last = name.rpartition(".")
-    return last == "layer_weights" and any(
-        it.startswith(f"{stack}.{p.shape[1] - 1}.") for it in names
-    )
+    named = "bias" in last or last == "residual_weights"
+    return named or any("norm" in it or it == "biases" for it in owners[-1:])
 
 
 def is_hidden_matrix(name: str, p: Parameter) -> bool:
@@ -83,7 +75,7 @@ def layerwise_lr_factors(names: Sequence[str], decay: float) -> list[float]:
     def factor(i: int, name: str) -> float:
         if match := matches[i]:
             return decay ** (depths[match.string[: match.start()]] - int(match[1]))
-        if name.endswith(".layer_weights"):
+        if name.endswith((".layer_weights", ".residual_weights")):
             return decay
         is_head = not name.startswith("encoder.") or ".separate_output_embedding." in name
         if is_head or not (i < first or ".embeddings." in name):
@@ -101,14 +93,12 @@ def build_parameter_groups(
 ) -> list[ParameterGroup]:
     """Groups of the trained parameters by weight decay, learning rate and, if given, `matrix`."""
     named = list(parameters)
-    names = [name for name, _ in named]
-    factors = layerwise_lr_factors(names, c.layerwise_lr_decay)
+    factors = layerwise_lr_factors([name for name, _ in named], c.layerwise_lr_decay)
     groups: dict[tuple[bool, bool, float], ParameterGroup] = {}
     for (name, p), factor in zip(named, factors, strict=True):
         if not p.requires_grad:
             continue
-        is_matrix = matrix(name, p)
-        no_decay = is_exempt_from_decay(name) or mixes_residuals(name, p, names)
+        no_decay, is_matrix = is_exempt_from_decay(name), matrix(name, p)
         group = {
             "params": [],
             "lr": c.lr * factor,
