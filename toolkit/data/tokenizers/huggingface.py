@@ -132,7 +132,9 @@ class WordPieceTokenizer(LibraryTokenizer):
     def from_symbols(cls, symbols: Sequence[str], *, lowercase: bool) -> WordPieceTokenizer:
         """From pieces in order of their ids, with the special tokens under BERT's names."""
         roles = {role: symbols.index(name) for role, name in SPECIAL.items()}
-        return cls(Vocabulary(symbols, mark=WORD_REST, **roles), lowercase=lowercase)
+        return cls(
+            Vocabulary(symbols, mark=WORD_REST, has_words=True, **roles), lowercase=lowercase
+        )
 
     @classmethod
     def _train(
@@ -185,9 +187,8 @@ class HuggingFaceTokenizer(LibraryTokenizer):
         # the mark of most symbols, since any may also be an ordinary letter; empty if none is used
         marks = [it for it in MARKS if uses_mark(ordinary, it)]
         mark = max(marks, key=lambda it: sum(s.startswith(it) for s in ordinary), default="")
-        vocabulary = Vocabulary(symbols, mark=mark, **roles)
-        is_word_level = isinstance(self.backend.model, models.WordLevel)
-        vocabulary.knows_words = bool(mark) or vocabulary.marks_ends or is_word_level
+        has_words = isinstance(self.backend.model, models.WordLevel)
+        vocabulary = Vocabulary(symbols, mark=mark, has_words=has_words, **roles)
         super().__init__(vocabulary, lowercase=False)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[IntArray, IntArray]:

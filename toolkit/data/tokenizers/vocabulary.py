@@ -46,6 +46,7 @@ class Vocabulary:
         mask: int,
         unk: int,
         mark: str = WORD_START,
+        has_words: bool = True,
     ) -> None:
         self.symbols = list(symbols)
         self.mark = mark
@@ -54,8 +55,8 @@ class Vocabulary:
         ends = sum(it.endswith(WORD_END) for it in self.symbols)
         self.marks_ends = not mark and 10 * ends >= len(self.symbols) > 0
         """Whether WORD_END marks the last piece of each word."""
-        self.knows_words = True
-        """Whether symbols tell where words start; not with pieces that have no marks."""
+        self.knows_words = bool(mark) or self.marks_ends or has_words
+        """Whether symbols tell where words start: by marks, or as `has_words` promises."""
         self.pad, self.cls, self.sep, self.mask, self.unk = pad, cls, sep, mask, unk
         self.roles = dict(zip(ROLES, (pad, cls, sep, mask, unk), strict=True))
         """Role, such as pad or mask -> id."""

@@ -119,4 +119,4 @@ class WordLevelTokenizer(Tokenizer):
 def _make_vocabulary(symbols: Sequence[str], **roles: int) -> Vocabulary:
     """Symbols are words, or SentencePiece pieces if they carry its mark."""
     mark = WORD_START if uses_mark(symbols, WORD_START) else ""
-    return Vocabulary(symbols, mark=mark, **roles)
+    return Vocabulary(symbols, mark=mark, has_words=True, **roles)
