@@ -4,7 +4,8 @@
 # with fast_eval and full_eval. RECIPE (babylm-strict-small): a recipe of the package. Everything is written to ENTRY
 # (babylm-entry). SCORING: the score of an option, log_likelihood for a hybrid model that is read from left to right. For a
 # first cut, EXTRA: more options of toolkit-train, such as "--max-words 1M --save-at-words 100K,1M"; LIMIT: items of each
-# paradigm to score (all). Restart it to resume.
+# paradigm to score (all). If the download has full_eval/glue_filtered, the last checkpoint is fine-tuned on its tasks, with the
+# seeds SEEDS, such as "42 43" (those of the suite); SEEDS=none leaves it out. Restart it to resume.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 entry="${ENTRY:-babylm-entry}" recipe="${RECIPE:-babylm-strict-small}" data="${DATA:-${ENTRY:-babylm-entry}/data}"
@@ -22,5 +23,11 @@ toolkit-validate "$EVAL/full_eval" --suite babylm-2025-full --path "$entry/run/c
   --predictions "$entry/predictions" --results-path "$entry/full.jsonl" "${score[@]}"
 toolkit-validate "$EVAL/fast_eval" --suite babylm-2025-fast --path "$entry/run" --all-checkpoints \
   --results-path "$entry/fast.jsonl" "${score[@]}"
+glue="$EVAL/full_eval/glue_filtered"
+[ -d "$glue" ] && [ "${SEEDS:-}" != none ] || glue=""
+if [ -n "$glue" ]; then
+  toolkit-train "$glue" --suite babylm-2025-glue --finetune-from "$entry/run/checkpoint_last" \
+    --save-dir "$entry/glue" ${SEEDS:+--seeds "${SEEDS// /,}"}
+fi
 toolkit-convert babylm "$entry/run/checkpoint_last" "$entry/export" --predictions "$entry/predictions" \
-  --results "$entry/full.jsonl" "$entry/fast.jsonl"
+  --results "$entry/full.jsonl" "$entry/fast.jsonl" ${glue:+--fine-tuned "$entry/glue"}

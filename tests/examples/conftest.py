@@ -10,7 +10,7 @@ import pytest
 def commands(repository, tmp_path):
     """An environment in which the commands are this toolkit's."""
     (folder := tmp_path / "bin").mkdir()
-    for name in ("train", "preprocess", "validate", "plot"):
+    for name in ("train", "preprocess", "validate", "convert", "plot"):
         (folder / f"toolkit-{name}").write_text(make_script(f"-m toolkit.cli.{name}"))
     (folder / "python").write_text(make_script())
     for program in folder.iterdir():
