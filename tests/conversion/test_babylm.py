@@ -215,18 +215,25 @@ def test_answers_and_results_must_be_of_the_final_model(run, capsys):
     assert main(last) == 2 and "another one on island" in capsys.readouterr().err
 
 
-def test_sets_of_other_sizes_than_the_challenge_wants_are_listed(run, capsys):
+def test_ages_and_sets_that_are_not_whole_are_listed(run, capsys):
     scores, results = run.parent / "scores", run.parent / "results.jsonl"
     pair = {"paradigm": "island", "prefixes": ["", ""], "options": ["a", "b"], "scores": [-1, -2]}
     write_lines(scores / "blimp.jsonl", [pair] * 2)
     write_lines(scores / "wug_past.jsonl", [{**pair, "rating": 1}] * 50)
     fast = {"suite": "babylm-2025-fast", "set": "wug_adj", "paradigms": [], "correlations": []}
     paths = [str(run / f"checkpoint_e1_u{update}") for update in (1, 2)]
-    write_lines(results, [{**fast, "path": it, "items": 30} for it in paths])
+    ages = {"path": paths[1], "contexts": {"dog": 2}, "surprisals": {"dog": [2.0, 9.0]}}
+    write_lines(results, [ages, *({**fast, "path": it, "items": 30} for it in paths)])
     assert ask(run, "--predictions", scores, "--results", results) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    listed = "incomplete blimp (2 of 59,875 items), fast wug_adj (30 of 200 items). The challenge"
-    assert f"{listed} wants whole sets: evaluate without --limit." in printed
+    listed = (
+        "incomplete blimp (2 of 59,875 items), fast wug_adj (30 of 200 items), aoa (2 of 13,120"
+    )
+    assert f"{listed} items). The challenge wants whole sets, of all revisions and with" in printed
+    row = {"step": "chck_2K", "target_word": "dog", "context": "BOS_ONLY"}
+    rows = [{**row, "context_id": n, "surprisal": 2 * math.log(2)} for n in (0, 1)]
+    steps = {"use_bos_only": True, "total_steps": 2, "completed_steps": 1}
+    assert read_entry(run)["aoa"] == {"metadata": steps, "results": rows}
 
 
 def test_what_an_entry_lacks_is_one_line(run, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,12 +16,18 @@ from toolkit.common.files import open_output, write_output
 from toolkit.common.json_files import JsonObject, sha256
 from toolkit.config.commands.checkpoints import CompletionsConfig
 from toolkit.config.commands.generate import AcquisitionConfig, ReadingTimesConfig, SurprisalOptions
+from toolkit.data.records import row_suffix
 from toolkit.distributed import World, launch
 from toolkit.generation.output import WordSurprisal
 from toolkit.reporting.console import Output, Progress
 from toolkit.reporting.tables import Table
 from toolkit.tasks.build import load_checkpoint
-from toolkit.tasks.completions.acquisition import acquire, average_words
+from toolkit.tasks.completions.acquisition import (
+    acquire,
+    average_words,
+    measure_alone,
+    read_contexts,
+)
 from toolkit.tasks.completions.reading_times import (
     ReadingTimes,
     list_predictors,
@@ -83,8 +90,8 @@ def evaluate_acquisition(c: AcquisitionConfig) -> list[JsonObject]:
         known = KnownResults(c, world)
         if not world.is_main:
             return []
-        data = read_reading_times(c.files, [c.age])
-        items = sha256(json_files.dumps([data.sentences, data.places]))
+        contexts, data, human = read_words(c)
+        items = sha256(json_files.dumps([data.sentences, data.places] if data else contexts))
         asked: JsonObject = {"items": items, "scoring": c.scoring, "context": c.context}
         runs: dict[str, list[JsonObject]] = {}
         for path in list_checkpoints(c):
@@ -97,14 +104,30 @@ def evaluate_acquisition(c: AcquisitionConfig) -> list[JsonObject]:
             record = known.find({"path": path}, head)
             if record is None:
                 learner = load_checkpoint(path, weights=c.weights).to(world.device)
-                reader, words = measure_words(path, learner, data, c, c.max_tokens, world)
-                surprisals = average_words(data, words, len(reader.tokenizer.vocabulary))
-                record = {"task": c.task, "path": path, **head, "surprisals": surprisals}
+                record = {"task": c.task, "path": path, **head}
+                if data:
+                    reader, words = measure_words(path, learner, data, c, c.max_tokens, world)
+                    symbols = len(reader.tokenizer.vocabulary)
+                    record["surprisals"] = average_words(data, words, symbols)
+                else:
+                    record["surprisals"] = measure_alone(learner, [*contexts], c)
+                    record["contexts"] = contexts
                 known.add(record)
             runs.setdefault(str(Path(path).parent), []).append(record)
-        named = [strip_word(data.sentences[it].split()[index]) for it, index in data.places]
-        human = dict(zip(named, data.measures[c.age].tolist(), strict=True))
         return [report_ages(run, records, human, output) for run, records in runs.items()]
+
+
+def read_words(
+    c: AcquisitionConfig,
+) -> tuple[dict[str, int], ReadingTimes | None, dict[str, float]]:
+    """Words to measure alone, with numbers of contexts, or in sentences; and their human ages."""
+    file = Path(c.files[0])
+    if row_suffix(file) == ".json" and len(c.files) == 1:
+        contexts = read_contexts(file)
+        return contexts, None, dict.fromkeys(contexts, math.nan)
+    data = read_reading_times(c.files, [c.age])
+    named = [strip_word(data.sentences[it].split()[index]) for it, index in data.places]
+    return {}, data, dict(zip(named, data.measures[c.age].tolist(), strict=True))
 
 
 def report_ages(

@@ -33,19 +33,20 @@ from toolkit.reporting.tables import Table
 from toolkit.training.callbacks.checkpointing import WORDS
 
 FAST, FULL, GLUE = "babylm-2025-fast", "babylm-2025-full", "babylm-2025-glue"
-READING, EWOK = "reading", "ewok"
-"""The set of words in context, of which the challenge wants surprisals; and the one that is left
-out. Its program compares both targets after a context; `toolkit.tasks.completions.items`, contexts
-before a target.
+READING, EWOK, AGES = "reading", "ewok", "aoa"
+"""Sets of words, in context and alone, of which the challenge wants surprisals; between them the
+one that is left out. Its program compares both targets after a context;
+`toolkit.tasks.completions.items`, contexts before a target.
 """
 SIZES = {
     **{"blimp": 59_875, "blimp_supplement": 5218, "entity_tracking": 9483, "comps": 91_028},
     **{"wug_adj": 200, "wug_past": 50, READING: 1726, "boolq": 1635, "mnli": 4908, "mrpc": 204},
     **{"multirc": 2424, "qqp": 20_215, "rte": 139, "wsc": 52},
     **{"fast blimp": 13_400, "fast blimp_supplement": 250, "fast entity_tracking": 3152},
-    **{"fast wug_adj": 200, "fast wug_past": 50},
+    **{"fast wug_adj": 200, "fast wug_past": 50, AGES: 6560},
 }
-"""Items of each set; collate_preds.py rejects answers to other numbers of items."""
+"""Items of each set, of ages for each revision; collate_preds.py rejects other numbers."""
+WHOLE_SETS = "The challenge wants whole sets, of all revisions and without --limit."
 MAIN, RECORD_FILE, PREDICTIONS_FILE = "main", "revisions.json", "predictions.json"
 REQUIRED = [n * unit for unit in (10**6, 10**7, 10**8) for n in range(1, 10)] + [10**9]
 """Words seen at which the challenge wants a revision, up to those of the last one."""
@@ -59,6 +60,7 @@ def write_entry(c: BabylmConfig) -> Path:
     records = [record for file in c.results for record in read_log(Path(file))]
     predictions = {
         **collect_answers(c),
+        **collect_ages(revisions, records),
         "glue": collect_classes(c.fine_tuned),
         "fast_eval_results": collect_accuracies(revisions, records),
     }
@@ -80,7 +82,7 @@ def write_entry(c: BabylmConfig) -> Path:
         output.write("entry", {"from": str(source), "to": str(target), **facts})
         rows = {name: ", ".join(it) for name, it in facts.items() if it}
         if incomplete:
-            rows["incomplete"] += ". The challenge wants whole sets: evaluate without --limit."
+            rows["incomplete"] += f". {WHOLE_SETS}"
         rows["written to"] = str(target)
         print(format_columns(rows.items()), file=output.text_stream)
     return target
@@ -214,12 +216,13 @@ def resolve(path: Path | str) -> Path:
 
 
 def list_results(
-    revisions: Mapping[str, Path], records: Sequence[JsonObject], suite: str
+    revisions: Mapping[str, Path], records: Sequence[JsonObject], suite: str | None
 ) -> Iterator[tuple[int, JsonObject]]:
     """The results of a suite on revisions, with their numbers among the revisions after MAIN."""
     paths = [resolve(path) for name, path in revisions.items() if name != MAIN]
     for record in records:
-        if record.get("suite") == suite and (path := resolve(record["path"])) in paths:
+        path = resolve(record.get("path", ""))
+        if record.get("suite") == suite and path in paths:
             yield paths.index(path), record
 
 
@@ -236,11 +239,30 @@ def collect_accuracies(
     return found
 
 
+def collect_ages(
+    revisions: Mapping[str, Path], records: Sequence[JsonObject]
+) -> dict[str, JsonObject]:
+    """The surprisal of each word in nats, once for each of its contexts, by revision."""
+    found = {n: it for n, it in list_results(revisions, records, None) if "contexts" in it}
+    names = [name for name in revisions if name != MAIN]
+    rows = [
+        {
+            **{"step": names[number], "target_word": word, "context_id": index},
+            **{"context": "BOS_ONLY", "surprisal": it["surprisals"][word][0] * math.log(2)},
+        }
+        for number, it in sorted(found.items())
+        for word, count in it["contexts"].items()
+        for index in range(count)
+    ]
+    facts = {"use_bos_only": True, "total_steps": len(names), "completed_steps": len(found)}
+    return {AGES: {"metadata": facts, "results": rows}} if found else {}
+
+
 def missing_sets(predictions: Mapping[str, Any]) -> list[str]:
     """What collate_preds.py wants and the predictions lack."""
     tuned, fast = predictions["glue"], predictions["fast_eval_results"]
     missing = [
-        *(name for name in (*read_yaml(SUITE + FULL), "aoa") if name not in predictions),
+        *(name for name in (*read_yaml(SUITE + FULL), AGES) if name not in predictions),
         *(name for name in read_yaml(SUITE + GLUE)["tasks"] if name not in tuned),
         *(f"fast {name}" for name in read_yaml(SUITE + FAST) if None in fast.get(name, [None])),
     ]
@@ -252,16 +274,16 @@ def find_incomplete(
     predictions: Mapping[str, Any], revisions: Mapping[str, Path], records: Sequence[JsonObject]
 ) -> list[str]:
     """The sets that were evaluated on other numbers of items than the challenge wants."""
-    answers = {name: it for name, it in predictions.items() if name in SIZES}
-    answers |= {name: {name: it} for name, it in predictions["glue"].items()}
+    answers = [(name, predictions[name]) for name in read_yaml(SUITE + FULL) if name in predictions]
+    answers += [(name, {name: it}) for name, it in predictions["glue"].items()]
+    ages = [(AGES, len(it["results"])) for name, it in predictions.items() if name == AGES]
     counts = [
-        *(
-            (name, sum(len(it["predictions"]) for it in rows.values()))
-            for name, rows in answers.items()
-        ),
+        *((name, sum(len(it["predictions"]) for it in rows.values())) for name, rows in answers),
         *((f"fast {it['set']}", it["items"]) for _, it in list_results(revisions, records, FAST)),
+        *ages,
     ]
-    found = {it: SIZES.get(it[0], it[1]) for it in counts}
+    sizes = SIZES | {AGES: SIZES[AGES] * (len(revisions) - 1)}
+    found = {it: sizes.get(it[0], it[1]) for it in counts}
     return [f"{name} ({n:,} of {size:,} items)" for (name, n), size in found.items() if n != size]
 
 

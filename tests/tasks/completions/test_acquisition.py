@@ -13,15 +13,17 @@ import torch
 from scipy import optimize, special, stats
 
 from tests.commands.test_all_checkpoints import add_checkpoint, set_clock
+from tests.tasks.completions.test_scorer import masked_log_probability
 from toolkit import build_model
 from toolkit.cli.validate import main
 from toolkit.commands import reading_times as command
 from toolkit.common.errors import ToolkitError
-from toolkit.config.commands.generate import SurprisalOptions
+from toolkit.config.commands.generate import AcquisitionConfig, SurprisalOptions
 from toolkit.data.tokenizers.tokenizer import Tokenizer
 from toolkit.generation.output import WordSurprisal
+from toolkit.models.interface import Inputs
 from toolkit.reporting.console import Output
-from toolkit.tasks.completions.acquisition import average_words, fit_age
+from toolkit.tasks.completions.acquisition import average_words, fit_age, measure_alone
 from toolkit.tasks.completions.items import read_sets
 from toolkit.tasks.completions.reading_times import ReadingTimes
 from toolkit.tasks.completions.surprisal import SurprisalReader
@@ -159,6 +161,50 @@ def test_runs_without_words_or_with_few_checkpoints_are_one_line(run, capsys):
     set_clock(run / "run" / "checkpoint_e1_u4", 4)
     assert ask(run) == 2
     assert "checkpoint_e1_u4 must have counted the words" in capsys.readouterr().err
+
+
+@torch.no_grad()
+def test_words_alone_follow_the_symbol_that_begins_a_text_twice(make_learner):
+    words, c = ["cats", "ran", "matted"], AcquisitionConfig(files=["words.json"], path=["run"])
+    learner = make_learner("bert_tiny", layers=1)
+    roles, found = learner.tokenizer.vocabulary, measure_alone(learner, words, c)
+    causal = make_learner("transformer_lm_tiny", "language_modeling", layers=1)
+    after_end, table = measure_alone(causal, words, c), causal.encoder.output_embedding.weight
+    for word in words:
+        ids, total = learner.tokenizer.encode(word), 0.0
+        for t, target in enumerate(ids):
+            row = [roles.cls, roles.cls, *ids, roles.sep]
+            row[2 + t] = roles.mask
+            total += masked_log_probability(learner, row, 2 + t, target)
+        chance = len(ids) * math.log2(len(roles))
+        assert found[word] == pytest.approx([-total / math.log(2), chance], rel=1e-5)
+        states = causal.encoder(Inputs(torch.tensor([[roles.sep, roles.sep, *ids]]))).states[0]
+        log_p = (states @ table.T).log_softmax(-1)[range(1, 1 + len(ids)), ids].sum()
+        assert after_end[word][0] == pytest.approx(-float(log_p) / math.log(2), rel=1e-5)
+
+
+def test_words_of_the_challenge_have_two_letters_and_twenty_contexts(run, capsys):
+    words, results = run / "cdi_childes.json", run / "all.jsonl"
+    contexts = {"cat": 20, "a": 20, "rat": 19, "dogs": 21}
+    text = json.dumps({word: [{"context": "the"}] * n for word, n in contexts.items()}, indent=1)
+    words.write_text(text)
+    asked = ["--task", "age_of_acquisition", "--path", str(run / "run")]
+    assert main([str(words), *asked, "--results-path", str(results)]) == 0
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    assert len(records) == len(SEEN)
+    assert all(it["contexts"] == {"cat": 20, "dogs": 21} for it in records)
+    curve = [it["surprisals"]["dogs"][0] for it in records]
+    assert curve[-1] < curve[1] < 10
+    for broken, message in (
+        ('{"cat": [{"sentence": "the"}]}', "cdi_childes.json: [...][0]: object missing required field context"),
+        ('{"cat": [{"context": "the"}]}', "words of 2 letters with 20 contexts, but has none"),
+        (text[:-1], "cdi_childes.json: "),
+    ):
+        words.write_text(broken)
+        capsys.readouterr()
+        assert main([str(words), *asked]) == 2
+        error = capsys.readouterr().err
+        assert message in error and len(error.splitlines()) == 1
 
 
 def write_table(file, *rows):

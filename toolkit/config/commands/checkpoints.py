@@ -150,7 +150,8 @@ class BabylmConfig(ExportConfig, positional="paths"):
     model."""
     results: list[str] = field(default_factory=list, metadata={**NO_SPLIT, **MULTI_WORD})
     """Files of toolkit-validate --results-path: of --suite babylm-2025-fast --all-checkpoints for
-    the revisions, and of --suite babylm-2025-full for the model card."""
+    the revisions, of --task age_of_acquisition on cdi_childes.json for ages, and of --suite
+    babylm-2025-full for the model card."""
     fine_tuned: str | None = None
     """Save folder of toolkit-train --suite babylm-2025-glue."""
 

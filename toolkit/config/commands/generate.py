@@ -286,7 +286,9 @@ class AcquisitionConfig(
     all_checkpoints: ClassVar[bool] = True
     files: list[str] = field(default_factory=list, metadata=NO_SPLIT)
     """Tables (.csv, .tsv or JSON lines) with the columns sentence, word, context_length (the index
-    of the word, from 0) and --age. The surprisal of a word is its mean over its rows."""
+    of the word, from 0) and --age. The surprisal of a word is its mean over its rows. Or
+    cdi_childes.json of the BabyLM challenge, whose words are read alone: their tokens are predicted
+    as by --task completions."""
     task: Annotated[Literal["age_of_acquisition"], OWN_TASK] = field(
         default="age_of_acquisition", metadata=ADVANCED
     )

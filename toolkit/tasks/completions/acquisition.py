@@ -6,6 +6,9 @@ c = n log2 V is the chance level of a word of n tokens with V symbols, f its sur
 checkpoint. m and s > 0 are fitted by least squares. The curve is half way between both levels at m,
 so the age is 10^m words (Chang and Bergen 2022, with given asymptotes).
 
+The BabyLM challenge of 2025 measures words alone, after the symbol that begins a text: AoA_word of
+github.com/babylm/evaluation-pipeline-2025, with its default use_bos_only.
+
 N checkpoints
 """
 
@@ -13,15 +16,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from toolkit.common.arrays import FloatArray
-from toolkit.common.json_files import JsonObject
+from toolkit.common.errors import ToolkitError
+from toolkit.common.json_files import JsonObject, decode, name_file
+from toolkit.config.commands.generate import AcquisitionConfig
+from toolkit.data.text_files import read_text
 from toolkit.generation.output import WordSurprisal
 from toolkit.metrics.classification import pearson, spearman
+from toolkit.optim.update import Precision
 from toolkit.tasks.completions.reading_times import ReadingTimes
+from toolkit.tasks.completions.scorer import TextScorer
 from toolkit.tasks.completions.surprisal import strip_word
+from toolkit.tasks.learner import Learner
+from toolkit.tasks.task import ScoresTargets, require
 
 
 def average_words(
@@ -35,6 +47,58 @@ def average_words(
             level = word.tokens * math.log2(symbols)
             found.setdefault(strip_word(word.word), []).append((word.surprisal, level))
     return {word: np.mean(rows, 0).tolist() for word, rows in found.items()}
+
+
+class WordContext(msgspec.Struct, frozen=True):
+    """A text that a word follows, in cdi_childes.json of the BabyLM challenge."""
+
+    context: str
+
+
+MIN_CONTEXTS, MIN_LETTERS = 20, 2
+"""Words with fewer are left out, as by eval_aoa.sh and load_eval of the challenge."""
+
+
+def read_contexts(path: Path) -> dict[str, int]:
+    """Word -> number of its contexts."""
+    with name_file(path, 'Words have lists of contexts: {"dog": [{"context": "I see a"}, ...]}.'):
+        tree = decode(read_text(path), dict[str, list[WordContext]])
+    counts = {
+        word: len(rows)
+        for word, rows in tree.items()
+        if len(rows) >= MIN_CONTEXTS and len(word) >= MIN_LETTERS
+    }
+    if not counts:
+        raise ToolkitError(
+            f"{path} must have words of {MIN_LETTERS} letters with {MIN_CONTEXTS} contexts, but "
+            f"has none. Name cdi_childes.json of the BabyLM challenge."
+        )
+    return counts
+
+
+def measure_alone(
+    learner: Learner, words: Sequence[str], c: AcquisitionConfig
+) -> dict[str, list[float]]:
+    """Word -> its surprisal after the symbol that begins a text, and its chance level, in bits.
+
+    The symbol is there twice: the challenge writes it before the word, and so does the tokenizer.
+    """
+    require(learner.task, ScoresTargets)
+    precision = Precision("fp32", learner.encoder.token_embedding.weight.device)
+    scorer = TextScorer(learner, c.scoring, precision=precision, max_tokens=c.max_tokens)
+    start, symbols = scorer.before[:1], len(learner.tokenizer.vocabulary)
+    count = len(start)  # 0 without special tokens
+    texts = [
+        it._replace(
+            tokens=np.append(start, it.tokens),
+            ends=np.append(np.arange(count) + 1, it.ends + count),
+            first=count,
+        )
+        for it in scorer.encode(words)
+    ]
+    bits = (scorer.score(texts)[0] / -math.log(2)).tolist()
+    levels = [text.size * math.log2(symbols) for text in texts]
+    return {word: [*row] for word, *row in zip(words, bits, levels, strict=True)}
 
 
 STEPS = np.stack(np.meshgrid(*[np.linspace(-1, 1, 41)] * 2), -1).reshape(-1, 2)
