@@ -196,7 +196,10 @@ def test_words_of_the_challenge_have_two_letters_and_twenty_contexts(run, capsys
     curve = [it["surprisals"]["dogs"][0] for it in records]
     assert curve[-1] < curve[1] < 10
     for broken, message in (
-        ('{"cat": [{"sentence": "the"}]}', "cdi_childes.json: [...][0]: object missing required field context"),
+        (
+            '{"cat": [{"sentence": "the"}]}',
+            "cdi_childes.json: [...][0]: object missing required field context",
+        ),
         ('{"cat": [{"context": "the"}]}', "words of 2 letters with 20 contexts, but has none"),
         (text[:-1], "cdi_childes.json: "),
     ):
