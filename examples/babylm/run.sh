@@ -5,7 +5,8 @@
 # (babylm-entry). SCORING: the score of an option, log_likelihood for a hybrid model that is read from left to right. For a
 # first cut, EXTRA: more options of toolkit-train, such as "--max-words 1M --save-at-words 100K,1M"; LIMIT: items of each
 # paradigm to score (all). If the download has full_eval/glue_filtered, the last checkpoint is fine-tuned on its tasks, with the
-# seeds SEEDS, such as "42 43" (those of the suite); SEEDS=none leaves it out. Restart it to resume.
+# seeds SEEDS, such as "42 43" (those of the suite); SEEDS=none leaves it out. If it has full_eval/cdi_childes/cdi_childes.json,
+# the surprisals of its words are measured, for ages of acquisition. Restart it to resume.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 entry="${ENTRY:-babylm-entry}" recipe="${RECIPE:-babylm-strict-small}" data="${DATA:-${ENTRY:-babylm-entry}/data}"
@@ -29,5 +30,11 @@ if [ -n "$glue" ]; then
   toolkit-train "$glue" --suite babylm-2025-glue --finetune-from "$entry/run/checkpoint_last" \
     --save-dir "$entry/glue" ${SEEDS:+--seeds "${SEEDS// /,}"}
 fi
+words="$EVAL/full_eval/cdi_childes/cdi_childes.json" ages="$entry/ages.jsonl"
+[ -f "$words" ] || ages=""
+if [ -n "$ages" ]; then  # a first cut may have too few checkpoints
+  toolkit-validate "$words" --task age_of_acquisition --path "$entry/run" --results-path "$ages" \
+    ${SCORING:+--scoring "$SCORING"} || ages=""
+fi
 toolkit-convert babylm "$entry/run/checkpoint_last" "$entry/export" --predictions "$entry/predictions" \
-  --results "$entry/full.jsonl" "$entry/fast.jsonl" ${glue:+--fine-tuned "$entry/glue"}
+  --results "$entry/full.jsonl" "$entry/fast.jsonl" ${ages:+"$ages"} ${glue:+--fine-tuned "$entry/glue"}
