@@ -70,15 +70,15 @@ def write_entry(c: BabylmConfig) -> Path:
     last = max(read_manifest(it).words or 0 for it in revisions.values())
     wanted = [name_revision(words) for words in REQUIRED if words <= last]
     missing = [name for name in wanted if name not in revisions] + missing_sets(predictions)
-    incomplete = find_incomplete(predictions, revisions, records)
     with Output(c.json) as output:
         target.mkdir(parents=True, exist_ok=True)
         with heartbeat("exporting"):
             kept = [it for it in revisions if not export_revision(it, revisions[it], target, c)]
         write_scores(target / MAIN / MODEL_CARD_FILE, own, c.fine_tuned)
         write_json(target / PREDICTIONS_FILE, predictions)
+        incomplete = find_incomplete(predictions, revisions, records)
         facts = {"revisions": [*revisions], "kept": kept, "missing": missing}
-        facts["incomplete"] = incomplete
+        facts |= {"incomplete": incomplete}
         output.write("entry", {"from": str(source), "to": str(target), **facts})
         rows = {name: ", ".join(it) for name, it in facts.items() if it}
         if incomplete:
@@ -276,12 +276,11 @@ def find_incomplete(
     """The sets that were evaluated on other numbers of items than the challenge wants."""
     answers = [(name, predictions[name]) for name in read_yaml(SUITE + FULL) if name in predictions]
     answers += [(name, {name: it}) for name, it in predictions["glue"].items()]
-    ages = [(AGES, len(it["results"])) for name, it in predictions.items() if name == AGES]
     counts = [
         *((name, sum(len(it["predictions"]) for it in rows.values())) for name, rows in answers),
         *((f"fast {it['set']}", it["items"]) for _, it in list_results(revisions, records, FAST)),
-        *ages,
     ]
+    counts += [(AGES, len(predictions[AGES]["results"]))] if AGES in predictions else []
     sizes = SIZES | {AGES: SIZES[AGES] * (len(revisions) - 1)}
     found = {it: sizes.get(it[0], it[1]) for it in counts}
     return [f"{name} ({n:,} of {size:,} items)" for (name, n), size in found.items() if n != size]
